@@ -1,18 +1,17 @@
-"""Table 7 of the DGT paper: what each of its design choices is worth.
+"""Table 7 of the DGT paper: an ablation of its design choices.
 
     python -m benchmarks.quality.ablations --data FOLDER [--names ailerons,abalone]
         [--variants product,annealed] [--seeds 5] [--jobs 1] [--budget SECONDS] [--report] [--quick]
 
-DGT as the paper proposes it (sum form, three layers, quantized) against itself with one choice
-changed: the product form (a), one layer (b), annealed sigmoids (c); further the hidden sizes of
-Table 12, the authors' scaled quantiser, and PAT (product, annealed, one layer), the baseline of
-Table 1. Every variant chooses its own setting on validation rows (`trials.py`); the fits that count
-have the same seeds and splits, and are compared in pairs. One random start each: with the best of
-several, a choice that makes starts differ more would look better than it is.
+The paper's DGT (sum form, three layers, quantized) is compared with variants that change one
+choice: the product form (a), one layer (b), annealed sigmoids (c), the hidden sizes of Table 12,
+the authors' scaled quantizer, and PAT (product, annealed, one layer), the baseline of Table 1.
+Every variant chooses its own setting on validation rows (`trials.py`). The final fits have the same
+seeds and splits and are compared in pairs. Each has one random start: with the best of several, a
+variant whose starts differ more would look better than it is.
 
-PAT and annealed trees are soft until learning ends. What the hard tree then loses is reported, as
-part of its validation loss. Fits are in ``results/ablations.jsonl``, written and
-skipped as those of `dgt_tables`.
+PAT and annealed trees are soft until training ends. Their loss from hardening is reported, relative
+to their validation loss. Fits are recorded in ``results/ablations.jsonl``, as in `dgt_tables`.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ from benchmarks.timing import one_thread
 RECORDED = file_of("ablations")
 NAMES = [task.name for task in TASKS.values() if 7 in task.tables]
 BASE = "dgt"
-# Three layers of narrow hidden sizes with a penalty: on validation rows as good as the hidden sizes
-# of Table 12 or better (a row of their own), and faster (speed/dgt_layers.py). All variants choose
-# from the same steps and penalties, so that a row differs from the first in one design choice.
+# Three narrow layers with a penalty: on validation rows at least as good as the hidden sizes of
+# Table 12 (which have their own row), and faster (speed/dgt_layers.py). All variants choose among
+# the same learning rates and penalties, so a row differs from the first in one design choice.
 _COMMON: dict[str, list[Any]] = {
     "momentum": [0.3],
     "learning_rate": [0.003, 0.01],
@@ -59,7 +58,7 @@ def _relaxed(base: dict[str, list[Any]], **choice: str) -> Grid:
 
 
 def _annealed(base: dict[str, list[Any]], **choice: str) -> Grid:
-    """Appendix C.3.1: schedules and ranges of the sharpness are tuned, too."""
+    """Appendix C.3.1: schedules and ranges of the sharpness are tuned too."""
     schedules = [
         {**choice, "routing": "annealed", "sharpness": sharpness, "annealing": annealing}
         for sharpness in ([1, 100], [1, 1000], [10, 100], [10, 1000])
@@ -104,7 +103,7 @@ COLUMNS = [
 
 
 def paired(run: Run, task: Task, variant: Method) -> np.ndarray:
-    """Return the differences of RMSE to DGT, by seed, of the seeds that both have."""
+    """Return the differences in RMSE from DGT, by seed, for the seeds that both have."""
     scores = [
         {(entry["split"], entry["seed"]): entry["score"] for entry in run.ledger(task, one).runs}
         for one in (variant, VARIANTS[BASE])
@@ -114,7 +113,7 @@ def paired(run: Run, task: Task, variant: Method) -> np.ndarray:
 
 
 def comparison(variant: str, differences: np.ndarray) -> dict[str, Any]:
-    """Return the paired comparison with DGT, and whether it points the way the paper says."""
+    """Return the paired comparison with DGT, and whether it agrees with the paper."""
     if len(differences) < 2:
         return {}
     mean = float(differences.mean())
@@ -133,7 +132,7 @@ def comparison(variant: str, differences: np.ndarray) -> dict[str, Any]:
 
 
 def variant_row(run: Run, task: Task, variant: Method) -> dict[str, Any] | None:
-    """Return the row of a variant on a data set, from what is recorded; None without a run."""
+    """Return the recorded row of a variant on a data set; None without a run."""
     row = summary(run, task, variant)
     if row is None:
         return None
@@ -146,10 +145,10 @@ def variant_row(run: Run, task: Task, variant: Method) -> dict[str, Any] | None:
 
 
 def report(run: Run, names: list[str], variants: list[str]) -> bool:
-    """Print all recorded rows; True where nothing is missing and all point the paper's way."""
+    """Print all recorded rows; return whether all are recorded and agree with the paper."""
     table = Table(
         "ablations",
-        "DGT with one of its design choices changed: test RMSE, mean ± standard deviation over "
+        "DGT with one design choice changed: test RMSE, mean ± standard deviation over "
         "seeds, and the paired difference (its standard error).",
         COLUMNS,
         kept=False,
@@ -163,7 +162,7 @@ def report(run: Run, names: list[str], variants: list[str]) -> bool:
             else:
                 table.add(**row)
     notes = [f"Not recorded: {', '.join(missing)}."] if missing else []
-    notes.append("Hardening: what the hard tree loses against the soft one, of its loss.")
+    notes.append("Hardening: the relative increase of the loss from the soft tree to the hard one.")
     return table.finish(*notes) and not missing
 
 

@@ -1,10 +1,10 @@
-"""Figure 2 of the DGT paper: accuracy on rows held out against the number of queries.
+"""Figure 2 of the DGT paper: accuracy on held-out rows by the number of queries.
 
-The rows of the training and validation parts come in an order drawn with the seed, again and again
-in new orders where more queries are asked than there are rows; test rows (at most 10,000, always
-the same) are classified by the best actions after so many queries. ``paper`` has the paper's
-settings, height 6; ``tree`` our defaults. VW has the best setting of `bandit_replay.py` for the
-data set, among those whose pass took at most a minute.
+The rows of the training and validation parts come in an order drawn with the seed. If there are
+more queries than rows, they come again in new orders. At each mark, the best actions are predicted
+for the test rows (at most 10,000, always the same). ``paper`` has the paper's settings and depth 6;
+``tree`` has our defaults. VW has the best setting of `bandit_replay.py` for the data set among
+those that need at most a minute per run.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ FLOORS = {"covtype": (10_000, 62.5), "mnist": (76_000, 80.0)}
 CURVES = {"tree": "DGTBandit", "paper": 'DGTBandit(method="paper")', "vw": "Vowpal Wabbit"}
 PAPER_HEIGHT = 6
 MOST_TEST_ROWS = 10_000
-LONGEST_PASS = 60.0  # seconds of one of VW's
+LONGEST_PASS = 60.0  # seconds of one run of VW
 
 
 class Run(NamedTuple):
-    """How a figure was asked for; ``divisor`` makes a quick look of fewer queries."""
+    """How a figure is computed; ``divisor`` makes a quick run with fewer queries."""
 
     data: Path
     results: Path
@@ -52,7 +52,7 @@ class Run(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows to learn from, and rows to judge by."""
+    """Training rows and held-out rows."""
 
     X: np.ndarray
     y: np.ndarray
@@ -77,14 +77,14 @@ def rows_of(run: Run, name: str) -> Rows:
 
 
 def order(n: int, queries: int, seed: int) -> np.ndarray:
-    """Return row numbers in the order in which they come, pass after pass."""
+    """Return row numbers in the order in which they come, epoch after epoch."""
     rng = np.random.default_rng(seed)
     passes = -(-queries // n)
     return np.concatenate([rng.permutation(n) for _ in range(passes)])[:queries]
 
 
 def vw_setting(name: str) -> Setting | None:
-    """Return the best setting of VW's grid that is quick enough; None before the grid is there."""
+    """Return the best setting of VW's grid that is fast enough; None before it is recorded."""
     ledger = bandit_replay.ledger_of(bandit_replay.RECORDED, name, LEARNERS["vw"])
     quick = [
         entry
@@ -151,7 +151,7 @@ def ledger_of(run: Run, name: str, curve: str) -> Ledger:
 
 
 def work(run: Run, names: list[str], curves: list[str]) -> None:
-    """Make the curves that are missing."""
+    """Compute the curves that are not recorded yet."""
     for name in names:
         for curve in curves:
             setting = setting_of(name, curve)

@@ -3,9 +3,9 @@
     python -m benchmarks.quality.bandit_figures --data FOLDER [--parts 2,3,6] [--names a,b]
         [--seeds 10] [--budget SECONDS] [--report] [--quick]
 
-Figure 2 is made as `bandit_curves.py` says, Figure 3 and Table 6 as `bandit_regression.py` does.
-Every finished run is in ``results/bandit_figures.jsonl`` at once and is not repeated. Pictures are
-in ``docs/images``: means over seeds and 95 % intervals of the mean, by Student's t.
+`bandit_curves.py` describes Figure 2, `bandit_regression.py` Figure 3 and Table 6. Every finished
+run is recorded in ``results/bandit_figures.jsonl`` at once and is not repeated. The pictures are in
+``docs/images``: means over seeds and 95 % confidence intervals (Student's t).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ METHODS = {"3": "one_point", "6": "two_point"}
 
 
 def interval(values: np.ndarray) -> np.ndarray:
-    """Return half of the 95 % interval of the mean over runs, the first axis."""
+    """Return half of the 95 % confidence interval of the mean over runs, the first axis."""
     n = len(values)
     if n < 2:
         return np.zeros(values.shape[1:])
@@ -42,7 +42,7 @@ def interval(values: np.ndarray) -> np.ndarray:
 
 
 def curve(runs: list[Entry]) -> dict[str, Any]:
-    """Return the mean curve of runs, in which rows may come to other marks by a few queries."""
+    """Return the mean curve of runs, whose marks may differ by a few queries."""
     values = np.array([run["values"] for run in runs])
     return {
         "queries": np.mean([run["queries"] for run in runs], axis=0).tolist(),
@@ -108,7 +108,7 @@ def _two_point_row(name: str, learner: str, place: int, runs: list[Entry]) -> di
 
 
 def draw(rows: Rows, titles: dict[str, str], words: str, path: Path) -> None:
-    """Draw a panel per data set: means, and bands of their 95 % intervals."""
+    """Draw a panel per data set: means with bands of their 95 % intervals."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -136,7 +136,7 @@ def draw(rows: Rows, titles: dict[str, str], words: str, path: Path) -> None:
     plt.close(figure)
 
 
-# --- what came out -----------------------------------------------------------------------------
+# --- results ----------------------------------------------------------------------------------
 
 
 def print_curves(name: str, title: str, rows: Rows) -> None:
@@ -231,7 +231,7 @@ def main(argv: list[str] | None = None) -> None:
             try:
                 work(run, options.parts, options.names)
             except OutOfTimeError:
-                print("The budget is spent; run again to go on.", flush=True)
+                print("The budget is spent; run again to continue.", flush=True)
         show(run, options.parts, quick if options.quick else PICTURES)
 
 

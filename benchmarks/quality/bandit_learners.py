@@ -1,13 +1,13 @@
-"""Learners from bandit feedback, each with the settings that are tried of it.
+"""Bandit learners, each with the settings to try.
 
-Ours has one setting for all data sets: its defaults. Vowpal Wabbit (VW) has a grid, and what makes
-it look worse than it is is avoided: its columns have names (bare integers are taken for places in
-its table of weights, where they meet those of actions), costs are -1 for a reward of 1 and 0 for
-none (with costs 0 and 1 an action never taken looks best), pairs of columns have a table of weights
-large enough, and columns come as they are and standardized with the mean and deviation of the whole
-stream, which in use nobody has beforehand. contextualbandits has trees, one per action (the
-policies of Elmachtoub et al., 2017), that are learned anew from all rows whenever these have become
-a tenth more; it keeps every row.
+Ours has one setting for all data sets: its defaults. Vowpal Wabbit (VW) has a grid, and care is
+taken not to make it look worse than it is. Its columns have names (VW takes bare integers for
+indices of its weight table, where they collide with those of actions). Costs are -1 for a reward
+of 1 and 0 otherwise (with costs 0 and 1, an action never taken looks best). Pairs of columns have a
+large enough weight table. Columns are tried both unchanged and standardized with the mean and
+standard deviation of the whole stream, which nobody knows beforehand in practice.
+contextualbandits has trees, one per action (the policies of Elmachtoub et al., 2017). It keeps all
+rows and fits the trees again whenever the number of rows has grown by a tenth.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ import numpy as np
 
 Setting = dict[str, Any]
 
-LONGEST_PASS = 900.0  # seconds of processor time, by VW's pace on its first rows
+LONGEST_PASS = 900.0  # processor seconds, estimated from VW's first rows
 _ROWS_TO_JUDGE_BY = 100
 _FIRST_REFIT, _REFIT_GROWTH = 100, 1.1
 
 
 class Stream(NamedTuple):
-    """Rows in the order in which they come, and the action that earns a reward of 1."""
+    """Rows in the order in which they come, and for each the action with a reward of 1."""
 
     X: np.ndarray
     y: np.ndarray
@@ -35,7 +35,7 @@ class Stream(NamedTuple):
 
 
 class TooLongError(Exception):
-    """One pass would take longer than is allowed: ``seconds``, by the pace of the first rows."""
+    """One run would take too long: ``seconds``, estimated from the first rows."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"one pass would take {seconds:.0f} s")
@@ -43,18 +43,18 @@ class TooLongError(Exception):
 
 
 class Learner(NamedTuple):
-    """Who is compared.
+    """A learner to compare.
 
     Parameters
     ----------
     name
-        Of its files.
+        In the records.
     title
         Of its column.
     settings
-        What is tried; the best on the first order of the rows is run on all.
+        The settings to try; the best on the first order of the rows is run on all orders.
     replay
-        Goes through a stream once, with a setting and a seed, and returns the reward of every row.
+        Processes a stream once, with a setting and a seed, and returns the reward of every row.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Learner(NamedTuple):
 
 
 def _defaults(method: str) -> Callable[[], list[Setting]]:
-    """Return the one setting, every default of it by name: what had another is made anew."""
+    """Return the one setting with every default by name, so that a changed default is run again."""
 
     def settings() -> list[Setting]:
         from hardwood.bandit import DGTBandit
@@ -96,7 +96,7 @@ _EXPLORATION = {
 
 
 def vw_grid() -> list[Setting]:
-    """Return all settings; those that are mostly good come first, for who looks before the end."""
+    """Return all settings, starting with those that are usually good."""
     return [
         {"exploration": exploration, "pairs": pairs, "learning_rate": rate, "standardized": scaled}
         for some in (tuple(_EXPLORATION)[:-1], tuple(_EXPLORATION)[-1:])
@@ -108,7 +108,7 @@ def vw_grid() -> list[Setting]:
 
 
 def _vw_wide_grid() -> list[Setting]:
-    """Return rates above those of the grid, with what is mostly best otherwise."""
+    """Return learning rates above those of the grid, with the options that are usually best."""
     return [
         {"exploration": "squarecb", "pairs": pairs, "learning_rate": rate, "standardized": True}
         for pairs in (True, False)
@@ -121,20 +121,20 @@ def vw_options(setting: Setting, n_columns: int, n_actions: int) -> str:
     options += f" -l {setting['learning_rate']:g}"
     if setting["pairs"]:
         n_weights = n_actions * (n_columns + 1) * (n_columns + 2) // 2
-        # Four places for every weight, so that few meet; VW's own number of bits is the least.
+        # Four slots per weight, so that few collide; never fewer bits than VW's default.
         options += f" -q ff -b {max(18, math.ceil(math.log2(4 * n_weights)))}"
     return options
 
 
 def vw_text(row: np.ndarray) -> str:
-    """Write a row as VW reads it: named columns, zeros left out."""
+    """Return a row in the format of VW: named columns, zeros left out."""
     columns = np.flatnonzero(row)
     pairs = zip(columns.tolist(), row[columns].tolist(), strict=True)
     return "|f " + " ".join([f"f{column}:{value:.6g}" for column, value in pairs])
 
 
 def drawn(probabilities: list[float], rng: np.random.Generator) -> int:
-    """Draw an action; probabilities add up to one but for rounding."""
+    """Draw an action; probabilities add up to one except for rounding."""
     edges = np.cumsum(probabilities)
     place = np.searchsorted(edges, rng.random() * edges[-1], side="right")
     return min(int(place), len(probabilities) - 1)
@@ -147,7 +147,7 @@ def standardized(X: np.ndarray) -> np.ndarray:
 
 
 class VWPolicy:
-    """VW as it is used from Python: predict, draw, learn."""
+    """VW called from Python: predict, draw, learn."""
 
     def __init__(self, setting: Setting, n_columns: int, n_actions: int, seed: int) -> None:
         from vowpalwabbit import Workspace
@@ -162,7 +162,7 @@ class VWPolicy:
         self._learner.finish()
 
     def replay(self, X: np.ndarray, y: np.ndarray, longest: float = math.inf) -> np.ndarray:
-        """Go through rows, and return rewards; ``longest`` in seconds for all of them."""
+        """Process rows and return rewards; ``longest`` limits the total seconds."""
         rewards, start = np.empty(len(X)), time.process_time()
         for i, (row, label) in enumerate(zip(X, y, strict=True)):
             if i == _ROWS_TO_JUDGE_BY:
@@ -211,7 +211,7 @@ def _refit_policy(name: str, n_actions: int, seed: int) -> Any:
 
 
 def _refit(stream: Stream, setting: Setting, seed: int) -> np.ndarray:
-    """Learn anew from all rows so far, whenever they have become a tenth more."""
+    """Fit again on all rows so far whenever their number has grown by a tenth."""
     n, start = len(stream.X), time.process_time()
     policy = _refit_policy(setting["policy"], stream.n_actions, seed)
     actions = np.random.default_rng([seed, 1]).integers(stream.n_actions, size=n)

@@ -1,14 +1,13 @@
-"""Figure 3 and Table 6 of the DGT paper: numbers learned from the losses they meet with.
+"""Figure 3 and Table 6 of the DGT paper: regression from the losses of tried values.
 
-A round shows a row; the learner tries one number (Figure 3, Eq. 9) or two (Table 6, Eq. 10) and
-hears what they lose, nothing else. ``tree`` is `DGTBanditRegressor` with its defaults, ``paper`` is
-it with the paper's methods; the baseline is a linear function learned by RMSprop from the
-paper's estimates of the slope. All are told where targets lie: the mean and the deviation of those
-of the rows to learn from (the authors scale targets to [0, 1]). Settings (of ours with defaults:
-the height), and for Table 6 the number of passes, are chosen on the validation part, split by
-split, from models learned on the training part; what is reported is learned from both, and judged
-by the root mean squared error on test rows. Huber's loss has the setting that was chosen with the
-squared one.
+In each round the learner sees a row, tries one number (Figure 3, Eq. 9) or two (Table 6, Eq. 10)
+and observes only their losses. ``tree`` is `DGTBanditRegressor` with its defaults; ``paper`` is the
+same estimator with the paper's methods; the baseline is a linear function trained by RMSprop on the
+paper's gradient estimates. All are given the mean and the standard deviation of the training
+targets (the authors scale targets to [0, 1]). The validation rows of each split choose the setting
+(of ours with defaults: the depth), and for Table 6 the number of epochs, among models trained on
+training rows. The reported model is trained on both parts and scored by the root mean squared error
+on test rows. With Huber's loss the setting is the one chosen with the squared loss.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ _DECAY, _EPSILON = 0.99, 1e-5
 
 
 class Regressor(Protocol):
-    """What goes through rows and predicts."""
+    """A learner that processes rows in order and predicts."""
 
     def replay(self, X: np.ndarray, y: np.ndarray, loss: str) -> object: ...
 
@@ -57,7 +56,7 @@ class Regressor(Protocol):
 
 
 class LinearBandit:
-    """A linear function of standardized columns, by RMSprop on estimated slopes."""
+    """A linear function of standardized columns, trained by RMSprop on estimated gradients."""
 
     def __init__(
         self, X: np.ndarray, method: str, setting: Setting, about: tuple[float, float], seed: int
@@ -100,7 +99,7 @@ class LinearBandit:
 
 
 def losses(name: str, errors: np.ndarray) -> np.ndarray:
-    """Return what errors lose; Huber's loss becomes linear at 1."""
+    """Return the losses of errors; Huber's loss becomes linear at 1."""
     if name == "squared":
         return errors**2
     size = np.abs(errors)
@@ -108,7 +107,7 @@ def losses(name: str, errors: np.ndarray) -> np.ndarray:
 
 
 class _Tree:
-    """`DGTBanditRegressor`, called as the baseline is."""
+    """`DGTBanditRegressor` with the interface of the baseline."""
 
     def __init__(
         self, method: str, setting: Setting, about: tuple[float, float], seed: int
@@ -128,7 +127,7 @@ class _Tree:
 
 
 def grid(learner: str, method: str) -> list[Setting]:
-    """Return the settings that are compared; of the paper's deltas those that matter."""
+    """Return the settings to compare; of the paper's deltas only those that matter."""
     heights = (6, 8) if method == "two_point" else (8,)
     if learner == "tree":
         return [_defaults(method) | {"max_depth": height} for height in heights]
@@ -144,7 +143,7 @@ def grid(learner: str, method: str) -> list[Setting]:
 
 
 def _defaults(method: str) -> Setting:
-    """Return every default by name: what had another is made anew."""
+    """Return every default by name, so that a changed default is run again."""
     from hardwood.bandit import DGTBanditRegressor
 
     used = DGTBanditRegressor(method=method).parameters_
@@ -172,20 +171,20 @@ def errors_at(
     marks: list[int],
     seed: int,
 ) -> list[float]:
-    """Return the RMSE on the second rows after so many queries about the first."""
-    learned, judged = rows
-    coming = learned[order(len(learned), marks[-1], seed)]
+    """Return the RMSE on the second rows after each number of queries about the first."""
+    known, scored = rows
+    coming = known[order(len(known), marks[-1], seed)]
     found, seen = [], 0
     for mark in marks:
         model.replay(table.X[coming[seen:mark]], table.y[coming[seen:mark]], loss)
-        wrong = model.predict(table.X[judged]) - table.y[judged]
+        wrong = model.predict(table.X[scored]) - table.y[scored]
         found.append(float(np.sqrt(np.mean(wrong**2))))
         seen = mark
     return found
 
 
 def marks_of(run: Run, learner: str, method: str, n_rows: int) -> list[int]:
-    """Return at how many queries errors are measured: at passes, or for a curve."""
+    """Return the numbers of queries at which errors are measured: epochs, or along a curve."""
     if method == "two_point":
         return [n * n_rows for n in PASSES[learner][: 1 if run.divisor > 1 else None]]
     last = QUERIES // run.divisor
@@ -193,7 +192,7 @@ def marks_of(run: Run, learner: str, method: str, n_rows: int) -> list[int]:
 
 
 class Trial:
-    """A learner on a data set: setting by validation, then as many seeds as asked for."""
+    """A learner on a data set: a setting chosen on validation rows, then one run per seed."""
 
     def __init__(self, run: Run, name: str, learner: str, method: str) -> None:
         self.run, self.name, self.learner, self.method = run, name, learner, method
@@ -203,7 +202,7 @@ class Trial:
     def _errors(
         self, setting: Setting, split: int, seed: int, loss: str, mark: int | None = None
     ) -> Entry:
-        """Learn from training rows, or up to a mark that was chosen, with validation rows, too."""
+        """Train on training rows; if a mark was chosen, on validation rows too, up to that mark."""
         if time.monotonic() > self.run.deadline:
             raise OutOfTimeError
         table = parts(self.run.data, TASKS[self.name], split)
@@ -218,7 +217,7 @@ class Trial:
         return {"queries": marks, "values": errors, "seconds": seconds}
 
     def chosen(self, split: int) -> tuple[Setting, int]:
-        """Return the setting with the least error on validation rows, and at which mark."""
+        """Return the setting with the smallest error on validation rows, and its mark."""
         settings = grid(self.learner, self.method)[: 2 if self.run.divisor > 1 else None]
         errors = []
         for setting in settings:
@@ -231,7 +230,7 @@ class Trial:
         if self.method == "two_point":
             best = np.unravel_index(np.argmin(errors), np.shape(errors))
             return settings[int(best[0])], int(best[1])
-        # A curve is judged by all of its second half, not by one lucky point.
+        # The whole second half of a curve is compared, not one lucky point.
         late = np.array(errors)[:, len(errors[0]) // 2 :].mean(axis=1)
         return settings[int(np.argmin(late))], len(errors[0]) - 1
 

@@ -1,17 +1,18 @@
-"""Rewards of learners that go through a table once and see the reward of what they chose, only.
+"""Compare bandit learners by their reward when every row comes once.
 
     python -m benchmarks.quality.bandit_replay --data FOLDER [--names a,b] [--learners tree,vw]
         [--seeds 5] [--budget SECONDS] [--report] [--quick]
 
-A row is a context, its class the one action that earns 1; all others earn 0. Rows of all parts are
-pooled (covtype: the first 50,000 of a fixed shuffle) and come once, in an order drawn with the
-seed, the same for every learner. What counts is the mean reward over the pass; that over its last
-quarter is recorded too. A learner that has several settings runs all of them on the order of seed
-0, and the best three (the best one, where a pass takes over a minute) on every seed; the best of
-them counts, by the very rewards that are reported: that favors it. Ours has one setting for all
-data sets. Settings that would need more than 15 minutes for one pass, by the pace of the first
-rows, are left out and recorded as such. Every finished pass is in
-``results/bandit_replay.jsonl`` at once and is not made again.
+Each row is a context. The action that equals its class has reward 1, all others 0, and the learner
+observes only the reward of its own action. The rows of all parts are pooled (covtype: the first
+50,000 of a fixed shuffle) and come once, in an order drawn with the seed, the same for every
+learner. The score is the mean reward over all rows; the mean over the last quarter is recorded too.
+
+A learner with several settings runs all of them on the order of seed 0, and the best three (only
+the best if a run takes more than a minute) on every seed. The best of these counts, chosen by the
+reported rewards, which favors it. Ours has one setting for all data sets. A setting that would need
+more than 15 minutes per run, estimated from its first rows, is left out and recorded as such. Every
+finished run is recorded in ``results/bandit_replay.jsonl`` at once and is not repeated.
 """
 
 from __future__ import annotations
@@ -45,13 +46,13 @@ NAMES = (
 )
 MOST_ROWS = {"covtype": 50_000}
 N_FINALISTS = 3
-LONGEST_FINAL = 60.0  # seconds of a pass
+LONGEST_FINAL = 60.0  # seconds of a run
 N_MARKS = 20  # points of the recorded learning curve
 _QUICK_ROWS, _QUICK_SETTINGS = 300, 2
 
 
 class Run(NamedTuple):
-    """How the comparison was asked for."""
+    """How the comparison is computed."""
 
     data: Path
     results: Path
@@ -93,7 +94,7 @@ def stream(run: Run, name: str, seed: int) -> Stream:
 
 
 def one_pass(run: Run, name: str, learner: Learner, setting: Setting, seed: int) -> Entry:
-    """Return what a pass came to, or that it would take too long."""
+    """Return the rewards of one run, or that it would take too long."""
     if time.monotonic() > run.deadline:
         raise OutOfTimeError
     rows = stream(run, name, seed)
@@ -113,7 +114,7 @@ def one_pass(run: Run, name: str, learner: Learner, setting: Setting, seed: int)
 
 
 def tried(run: Run, name: str, learner: Learner, ledger: Ledger, key: tuple[Setting, int]) -> Entry:
-    """Return what a setting came to with a seed; make the pass where it is missing."""
+    """Return the result of a setting with a seed; run it if it is not recorded."""
     setting, seed = key
     entry = ledger.choice(0, setting, seed)
     if entry is None:
@@ -133,7 +134,7 @@ def finalists(ledger: Ledger) -> list[Setting]:
 
 
 def choose(run: Run, name: str, learner: Learner, ledger: Ledger) -> Setting:
-    """Return the setting that is best over all seeds, of those that are best on the first order."""
+    """Return the setting that is best over all seeds, among the best on the first order."""
     settings = run.settings(learner)
     if len(settings) == 1:
         return settings[0]
@@ -148,14 +149,14 @@ def choose(run: Run, name: str, learner: Learner, ledger: Ledger) -> Setting:
 
 
 def work_on(run: Run, name: str, learner: Learner) -> None:
-    """Make all passes of a learner over a data set that are not recorded yet."""
+    """Make all runs of a learner on a data set that are not recorded yet."""
     ledger = run.ledger(name, learner)
     setting = choose(run, name, learner, ledger)
     ledger.forget_runs(0, other_than=setting)
     for seed in range(run.n_seeds):
         if ledger.run(0, seed) is not None:
             continue
-        # A pass is the same for the same seed: one that was made to choose is not made again.
+        # A run is deterministic given its seed, so one that was made to choose a setting is reused.
         found = ledger.choice(0, setting, seed) or one_pass(run, name, learner, setting, seed)
         ledger.add_run({**found, "split": 0, "seed": seed, "setting": setting})
         print(f"{name} {learner.name} seed {seed}: {found['score']}", flush=True)
@@ -174,7 +175,7 @@ def work(run: Run, names: list[str], learners: list[Learner]) -> None:
                     print(f"{name} {learner.name}: another process is at it.", flush=True)
 
 
-# --- what came out -----------------------------------------------------------------------------
+# --- results ----------------------------------------------------------------------------------
 
 
 def words(setting: Setting) -> str:
@@ -186,9 +187,9 @@ def words(setting: Setting) -> str:
 
 
 def summary(run: Run, name: str, learner: Learner) -> Entry | None:
-    """Return the row of a learner on a data set; None where nothing is recorded.
+    """Return the row of a learner on a data set; None if nothing is recorded.
 
-    While settings are still compared it is the best so far, on the order of seed 0 alone.
+    While settings are still being compared, it is the best so far on the order of seed 0.
     """
     ledger = run.ledger(name, learner)
     first = [e for e in ledger.choosing if e["repeat"] == 0 and e["score"] is not None]
@@ -257,7 +258,7 @@ def main(argv: list[str] | None = None) -> None:
             try:
                 work(run, options.names, learners)
             except OutOfTimeError:
-                print("The budget is spent; run again to go on.", flush=True)
+                print("The budget is spent; run again to continue.", flush=True)
         report(run, options.names, learners)
 
 

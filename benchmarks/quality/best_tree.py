@@ -1,16 +1,16 @@
-"""The best single tree on every data set: the default, its parts and its peers.
+"""The best single tree on every data set, beside its components and other libraries.
 
     python -m benchmarks.quality.best_tree --data FOLDER [--names a,b] [--methods default,tao]
         [--seeds 5] [--jobs 1] [--budget SECONDS] [--time] [--report] [--quick]
 
-How settings are chosen and judged is in `trials.py`, what is compared in `best_tree_methods.py`,
-what we are held to in `best_tree_aims.py`. Every finished fit is in ``results/best_tree`` at once
-and is not made again; DGT alone and CART of any height are `dgt_tables.py`'s. ``--time`` instead
-times the default fit on pendigits against XGBoost with 1,000 trees, in turns, with two threads
-each; `best_tree_page.py` writes the page.
+`trials.py` describes how settings are chosen and models scored, `best_tree_methods.py` has the
+methods, and `best_tree_aims.py` the floors and aims. Every finished fit is recorded in
+``results/best_tree.jsonl`` at once and is not repeated; DGT alone and CART of any depth are from
+`dgt_tables.py`. With ``--time``, the default fit on pendigits is timed against XGBoost with 1,000
+trees instead, in turns, with two threads each. `best_tree_page.py` writes the page.
 
-With one thread, time limits count processor time (`timing.py` says why): a fit gets what it would
-get of an idle machine, however busy this one is.
+With one thread, time limits count processor time (`timing.py` says why), so that a busy machine
+does not shorten a search.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from hardwood.learn import clock
 RECORDED = file_of("best_tree")
 TIME_NAME = "best_tree_time"
 TIME_LIMIT = 60.0  # seconds: the default of `TreeClassifier`
-MOST_TIME = 2.0  # of XGBoost's
-MOST_OVER = 1.1  # of the time limit
-# The method that is judged, and what it is compared with, by table.
-JUDGED = {"classes": "default", "numbers": "default", "linear": "default_linear"}
+MOST_TIME = 2.0  # times XGBoost's
+MOST_OVER = 1.1  # times the time limit
+# The method to which floors and aims apply, by table.
+OURS = {"classes": "default", "numbers": "default", "linear": "default_linear"}
 COLUMNS = [
     Column("name", "data", width=10, words=True),
     Column("title", "method", width=24, words=True),
@@ -64,7 +64,7 @@ COLUMNS = [
 
 
 def row_of(task: Task, method: str, path: Path = RECORDED) -> dict[str, Any] | None:
-    """Return what is recorded of a method on a data set, here or by DGT's tables; else None."""
+    """Return the recorded row of a method on a data set, from here or DGT's tables; else None."""
     if method in DGT:
         row = summary(Run(Path(), DGT_TABLES), task, DGT[method])
     else:
@@ -75,7 +75,7 @@ def row_of(task: Task, method: str, path: Path = RECORDED) -> dict[str, Any] | N
 
 
 def aims_of(task: Task) -> Iterator[tuple[str, Aim]]:
-    """Yield the tables a data set is in, and what it is held to there."""
+    """Yield the tables that contain a data set, with its floor and aim."""
     for table, aims in TABLES.items():
         if task.name in aims:
             yield table, aims[task.name]
@@ -83,7 +83,7 @@ def aims_of(task: Task) -> Iterator[tuple[str, Aim]]:
 
 @dataclass(frozen=True)
 class AgainstCart:
-    """The default beside CART of tuned height on one data set."""
+    """The default and CART with tuned depth on one data set."""
 
     task: Task
     default: dict[str, Any]
@@ -91,13 +91,13 @@ class AgainstCart:
 
     @property
     def behind(self) -> float:
-        """By how much the default is worse; negative where it is better."""
+        """How much worse the default is; negative if it is better."""
         gap = self.cart["mean"] - self.default["mean"]
         return -gap if self.task.measure == "rmse" else gap
 
     @property
     def is_kept(self) -> bool:
-        """Whether the default is not worse beyond one standard deviation, the larger of both."""
+        """Whether the default is worse by at most one standard deviation, the larger of both."""
         return self.behind <= max(self.default["sd"], self.cart["sd"])
 
 
@@ -108,10 +108,10 @@ def against_cart(cart: str = "cart", path: Path = RECORDED) -> list[AgainstCart]
 
 
 def kept_floors(table: str, path: Path = RECORDED) -> tuple[int, int, int]:
-    """Return how many floors of a table are kept, how many rows are recorded, and how many aims."""
+    """Return how many floors are kept, rows recorded and aims reached in a table."""
     floors = recorded = reached = 0
     for name, aim in TABLES[table].items():
-        row = row_of(TASKS[name], JUDGED[table], path)
+        row = row_of(TASKS[name], OURS[table], path)
         if row is not None:
             recorded += 1
             floors += TASKS[name].keeps(row["mean"], aim.floor)
@@ -123,7 +123,7 @@ def kept_floors(table: str, path: Path = RECORDED) -> tuple[int, int, int]:
 
 
 def report(run: Run, pairs: list[Pair]) -> bool:
-    """Print all recorded rows; True where nothing is missing and enough floors are kept."""
+    """Print all recorded rows; return whether all are recorded and enough floors are kept."""
     table = Table(
         "best_tree",
         "One tree: test score, mean ± standard deviation over seeds; settings chosen on validation "
@@ -138,7 +138,7 @@ def report(run: Run, pairs: list[Pair]) -> bool:
             missing.append(f"{task.name} {method.name}")
             continue
         for name, aim in aims_of(task):
-            if JUDGED[name] == method.name and not run.is_quick:
+            if OURS[name] == method.name and not run.is_quick:
                 row |= {"floor": aim.floor, "aim": aim.aim}
                 row["aim_kept"] = "yes" if task.keeps(row["mean"], aim.aim) else "no"
                 row["verdict"] = verdict(task.keeps(row["mean"], aim.floor))["verdict"]
@@ -159,12 +159,14 @@ def _notes(run: Run) -> list[str]:
             f"aim; {len(aims)} rows in all, {MAY_MISS[name]} may miss the floor."
         )
     behind = [found.task.name for found in against_cart() if not found.is_kept]
-    lines.append(f"Worse than tuned CART beyond a deviation: {', '.join(behind) or 'none'}.")
+    lines.append(
+        f"Worse than tuned CART by more than a standard deviation: {', '.join(behind) or 'none'}."
+    )
     return lines
 
 
 def _is_enough(folder: Path) -> bool:
-    """Whether every table keeps enough floors, and CART is nowhere better beyond a deviation."""
+    """Return whether enough floors are kept, and CART is nowhere clearly better."""
     floors = all(
         kept_floors(name, folder)[0] >= len(TABLES[name]) - MAY_MISS[name] for name in TABLES
     )
@@ -175,13 +177,13 @@ def _is_enough(folder: Path) -> bool:
 
 
 def measure_time(run: Run, rounds: int = 3) -> bool:
-    """Time the default fit and XGBoost's on pendigits, in turns, two threads each, by the clock."""
+    """Time the default fit and XGBoost's on pendigits, in turns, two threads each (wall time)."""
     task = TASKS["pendigits"]
     table = run.parts(task, 0)
     X, y = table.X[table.learnable], table.y[table.learnable]
     found = Table(
         TIME_NAME,
-        "Default fit on pendigits against XGBoost with 1,000 trees: seconds by the clock, two "
+        "Default fit on pendigits against XGBoost with 1,000 trees: wall seconds, two "
         "threads each, in turns.",
         [
             Column("round", "round"),

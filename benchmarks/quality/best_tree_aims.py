@@ -1,7 +1,8 @@
-"""What the best single tree is held to: published numbers, aims and floors, per data set.
+"""Published numbers, aims and floors for the best single tree, per data set.
 
-Published numbers are of hard trees of height 10 at most, as the papers quote them: DGT, TAO, LCN,
-TEL and CART as in `dgt_paper.py`; RDT is the reinforced tree of depth 10, another height than ours.
+Published numbers are those of hard trees with depth 10 or less, as the papers quote them: DGT, TAO,
+LCN, TEL and CART as in `dgt_paper.py`; RDT is the reinforced tree of depth 10, whose depth differs
+from ours.
 """
 
 from __future__ import annotations
@@ -13,19 +14,19 @@ from benchmarks.quality.dgt_paper import TASKS, Score, Task
 
 @dataclass(frozen=True)
 class Aim:
-    """What one row of the table is held to.
+    """Floor and aim of one row.
 
     Attributes
     ----------
     best
         The best published number of one hard tree.
     aim
-        What we want.
+        The score that we want.
     floor
-        What we must not fall behind: the best published number, or what a rough probe has reached
-        on the same parts where that is better.
+        The score that we require: the best published number, or that of a rough trial on the same
+        parts if it was better.
     rdt
-        The reinforced tree's, where there is one.
+        The number of the reinforced tree, if there is one.
     """
 
     best: float
@@ -51,7 +52,7 @@ NUMBERS = {
     "abalone": Aim(2.15, 2.12, 2.15),
     "cpu_act": Aim(2.71, 2.65, 2.71),
 }
-LINEAR = {  # leaves that are linear: TAO's, the only ones published
+LINEAR = {  # linear leaves: TAO's, the only published ones
     "ailerons": Aim(1.74, 1.60, 1.74),
     "abalone": Aim(2.07, 2.05, 2.07),
     "cpu_act": Aim(2.58, 2.45, 2.58),
@@ -60,7 +61,7 @@ LINEAR = {  # leaves that are linear: TAO's, the only ones published
 MAY_MISS = {"classes": 2, "numbers": 1, "linear": 1}
 TABLES = {"classes": CLASSES, "numbers": NUMBERS, "linear": LINEAR}
 
-# The cheapest first: a run that is cut off has most of the table.
+# The fastest first, so that an interrupted run has most of the table.
 ORDER = (
     "segment",
     "satimage",
@@ -80,5 +81,5 @@ assert set(ORDER) == set(CLASSES) | set(NUMBERS)
 
 
 def tasks() -> list[Task]:
-    """Return the data sets, the cheapest first."""
+    """Return the data sets, the fastest first."""
     return [TASKS[name] for name in ORDER]

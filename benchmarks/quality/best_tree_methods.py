@@ -1,7 +1,7 @@
-"""The methods of the best-tree table: ours, CART and XGBoost, with the settings they may have.
+"""The methods of the best-tree table, ours, CART and XGBoost, with their grids.
 
-DGT alone, DGT with linear leaves and CART of any height are the recorded runs of `dgt_tables.py`:
-same data, parts, seeds and procedure. They are read from there and not made again.
+DGT alone, DGT with linear leaves and CART of any depth are the recorded runs of `dgt_tables.py`,
+with the same data, parts, seeds and procedure.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from benchmarks.record import file_of
 
 DGT_TABLES = file_of("dgt_tables")
 DGT = {name: DGT_METHODS[name] for name in ("dgt", "linear", "cart_free")}
-_JUDGING = 0.2  # of the rows: refinement keeps a stage by what these say
+_JUDGING = 0.2  # of the rows: they decide which stage of the refinement is kept
 _LARGE = ("mnist", "covtype", "hiv", "connect4")
 
 
@@ -42,7 +42,7 @@ def _default(task: Task, setting: Setting, seed: int, n_jobs: int) -> BaseEstima
 class Refined(BaseEstimator):
     """DGT with a given setting, then TAO from its tree: `hardwood.refine`.
 
-    A part of the rows is kept apart from both and decides whether TAO's tree is kept.
+    Some rows are held out from both and decide whether TAO's tree is kept.
     """
 
     def __init__(self, task: Task, setting: Setting, seed: int, n_jobs: int) -> None:
@@ -82,13 +82,13 @@ class Refined(BaseEstimator):
 
 
 def recorded_setting(task: Task, method: str) -> Setting | None:
-    """Return the setting that was chosen on validation rows before; None where none is recorded."""
+    """Return the recorded setting that validation rows chose; None if there is none."""
     runs = Ledger(DGT_TABLES, {"name": task.name, "method": method}).runs
     return runs[0]["setting"] if runs else None
 
 
 def _recorded_grids(method: str, **more: Any) -> dict[str, Grid]:
-    """Return grids of one setting each: what DGT's tables have chosen for the first split."""
+    """Return grids of one setting each: the one DGT's tables chose for the first split."""
     found = {task.name: recorded_setting(task, method) for task in tasks()}
     return {
         name: [{key: [value] for key, value in (setting | more).items()}]
@@ -98,7 +98,7 @@ def _recorded_grids(method: str, **more: Any) -> dict[str, Grid]:
 
 
 def _default_grids(**more: Any) -> dict[str, Grid]:
-    """Return the height of the table and nothing else; where AUC is asked for, that is said."""
+    """Return the depth of the table and, if the measure is AUC, that scoring."""
     grids: dict[str, Grid] = {}
     for task in tasks():
         of_task = {"scoring": ["roc_auc"]} if task.measure == "auc" else {}
@@ -110,7 +110,7 @@ _STARTS: Grid = [{"init": ["axis", "random"]}]
 _ONE_START: Grid = [{"init": ["axis"]}]
 _TAO: dict[str, Grid] = {"": _STARTS, **dict.fromkeys(_LARGE, _ONE_START)}
 _LINEAR = {"leaves": ["linear"]}
-# 1,000 rounds are as many trees per class: one setting, XGBoost's own height, a third of its rate.
+# 1,000 rounds are 1,000 trees per class: one setting, XGBoost's own depth, a third of its rate.
 _XGBOOST: dict[str, Grid] = {
     task.name: [{"max_depth": [6], "learning_rate": [0.1]}] for task in tasks() if task.has_classes
 }
@@ -156,7 +156,7 @@ METHODS = {
 
 
 def methods_of(task: Task) -> list[Method]:
-    """Return what is run on a data set: linear leaves for numbers only."""
+    """Return the methods for a data set; linear leaves only for regression."""
     return [
         method
         for method in METHODS.values()

@@ -1,4 +1,4 @@
-"""Hierarchical k-means and BIRCH, as hierarchies of at most so many leaves."""
+"""Hierarchical k-means and BIRCH, as hierarchies with a limited number of leaves."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Clustered(NamedTuple):
 
 
 def hierarchical_kmeans(rows: np.ndarray, others: np.ndarray, depth: int, seed: int) -> Clustered:
-    """Halve rows by 2-means down to a depth, and tell the leaves of other rows by the centers."""
+    """Split rows by 2-means down to a depth, and assign other rows to leaves by the centers."""
     random = np.random.RandomState(seed)
     merges: list[tuple[int, int]] = []
     leaf = np.zeros(len(others), dtype=np.int64)
-    # From the root down: a leaf has a number, a split becomes a merge later, from the bottom up.
+    # From the root down: leaves are numbered now, splits become merges later, from the bottom up.
     todo = [(np.arange(len(rows)), np.arange(len(others)), 0, None)]
     splits: list[list[int]] = []
     n_leaves = 0
@@ -71,7 +71,7 @@ def birch(rows: np.ndarray, others: np.ndarray, n_leaves: int) -> Clustered:
 
 
 def _top(merges: np.ndarray, clusters: np.ndarray) -> np.ndarray:
-    """Return the merges above a cut, of the clusters (n,) that it makes."""
+    """Return the merges above a cut, and the clusters (n,) below it."""
     n, n_clusters = len(clusters), clusters.max() + 1
     number: dict[int, int] = {i: int(clusters[i]) for i in range(n)}
     top: list[tuple[int, int]] = []

@@ -1,11 +1,10 @@
-"""What the defaults of the DGT estimators were chosen by.
+"""Compare the defaults of the DGT estimators with alternatives.
 
     python -m benchmarks.quality.defaults --data FOLDER [--names a,b] [--quick]
 
-Scores of alternatives to the defaults, at height 6, on parts kept back from the *training* rows of
-the tables in FOLDER (``NAME.npz`` as for `small_tables`; rows whose ``split`` is 2, a test part,
-are not used at all). None of scikit-learn's small tables should be among them: those are for
-judging.
+Scores at depth 6 on held-out parts of the *training* rows of the tables in FOLDER (``NAME.npz`` as
+for `small_tables`). Test rows, whose ``split`` is 2, are not used. The folder should have none of
+scikit-learn's small tables, which serve as the test.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ COLUMNS = [
 
 
 def training_tables(folder: Path, names: list[str], max_rows: int) -> Iterator[Dataset]:
-    """Yield the training rows of the tables of a folder, cut to ``max_rows``."""
+    """Yield the training rows of the tables in a folder, at most ``max_rows`` each."""
     for name in names or sorted(path.stem for path in folder.glob("*.npz")):
         with np.load(folder / f"{name}.npz") as arrays:
             X, y = arrays["X"].astype(np.float32), arrays["y"]
@@ -91,7 +90,7 @@ def main() -> int:
     tables = list(training_tables(arguments.data, names, arguments.max_rows))
     report = Table(
         "defaults",
-        f"Alternatives to the defaults, height {HEIGHT}: mean over {len(tables)} tables and "
+        f"Alternatives to the defaults, depth {HEIGHT}: mean over {len(tables)} tables and "
         f"{n_splits} splits of their training rows.",
         COLUMNS,
         {"splits": n_splits, "max_rows": arguments.max_rows, "tables": [t.name for t in tables]},

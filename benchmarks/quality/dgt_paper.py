@@ -1,9 +1,9 @@
-"""What the DGT paper reports, and the data sets it reports it for.
+"""The data sets and numbers of the DGT paper.
 
 Karthikeyan, Jain, Natarajan, Jain. Learning Accurate Decision Trees with Bandit Feedback via
-Quantized Gradient Descent. TMLR 2022. Tables 1, 2, 4, 5 and 7; means and standard deviations over
-10 seeds of the test score at the height in brackets. Of its 20 data sets, those here are the ones
-that can be had without a license or a large download; optdigits is in no table of the paper.
+Quantized Gradient Descent. TMLR 2022. Tables 1, 2, 4, 5 and 7: means and standard deviations over
+10 seeds of the test score at the depth in brackets. Of its 20 data sets, those here need neither a
+license nor a large download; optdigits is in none of the paper's tables.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ Score = tuple[float, float]
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A data set, how it is scored, and what is known about its scores.
+    """A data set, its measure, and the known scores.
 
     Parameters
     ----------
     name
         Of its file, ``NAME.npz``.
     title
-        As the paper spells it.
+        The paper's spelling.
     measure
         Accuracy in percent, area under the ROC curve, or root mean squared error.
     heights
-        Of one tree; where there are several, one is chosen on validation data.
+        Depths of one tree; among several, validation rows choose one.
     tables
-        Of the paper, that have a row of it.
+        The paper's tables that contain it.
     paper
-        By method, what the paper reports.
+        Numbers of the paper, by method.
     floors
-        By method, what ours must reach: the paper's mean, less one standard deviation.
+        Scores that we require, by method: the paper's mean, less one standard deviation.
     forest_height
-        Of the trees of a forest (Table 4); None: as of one tree.
+        Depth of the trees of a forest (Table 4); None: that of one tree.
     unit
-        What targets are multiplied by before anything is learned or scored.
+        Factor by which targets are multiplied before training and scoring.
     n_draws
-        Random 64/16/20 splits, seeds 0, 1, ..., where no split is published.
+        Number of random 64/16/20 splits, seeds 0, 1, ..., if no split is published.
     """
 
     name: str
@@ -64,13 +64,13 @@ class Task:
         return score < other if self.measure == "rmse" else score > other
 
     def keeps(self, score: float, floor: float) -> bool:
-        """Whether a score is at least as good as a floor."""
+        """Return whether a score is at least as good as a floor."""
         return not self.is_better(floor, score)
 
 
 # Methods: ours are dgt, linear (linear leaves), forest and pat, and of Table 7 dgt with one design
-# choice changed: product, one_layer and annealed. The others are the paper's peers.
-# TAO, LCN and TEL are quoted, not run: the first has no published code, the others other models.
+# choice changed: product, one_layer and annealed. The others are compared with in the paper.
+# TAO, LCN and TEL are quoted, not run: TAO has no published code, LCN and TEL are other models.
 TASKS = {
     task.name: task
     for task in (
@@ -118,7 +118,7 @@ TASKS = {
                 "cart": (94.23, 0.86),
             },
             {"dgt": 94.7},
-            n_draws=5,  # 462 test rows: one split is luck
+            n_draws=5,  # one split has only 462 test rows
         ),
         Task(
             "letter",

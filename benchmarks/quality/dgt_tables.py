@@ -1,13 +1,12 @@
-"""Tables 1, 2, 4 and 5 of the DGT paper: our rows beside the paper's.
+"""Tables 1, 2, 4 and 5 of the DGT paper, with our scores beside the paper's.
 
     python -m benchmarks.quality.dgt_tables --data FOLDER [--tables 1,2] [--names a,b]
         [--methods dgt,cart] [--seeds 5] [--jobs 1] [--budget SECONDS] [--report] [--quick]
 
-FOLDER holds ``NAME.npz`` (`parts.py` says what is in them, `fetch.py` makes them from OpenML). What
-is done with a data set and a method is in `trials.py`, the settings that are compared in
-`learners.py`. Every finished fit is in ``results/dgt_tables.jsonl`` at once and is not
-made again: a run can be stopped and taken up, and the same command started twice shares the work.
-``--report`` only prints; `dgt_page.py` writes the page.
+FOLDER holds ``NAME.npz`` (`parts.py` describes them, `fetch.py` downloads them from OpenML).
+`trials.py` describes the procedure; the grids are in `learners.py`. Every finished fit is recorded
+in ``results/dgt_tables.jsonl`` at once and is not repeated, so a stopped run continues, and two
+processes share the work. ``--report`` only prints; `dgt_page.py` writes the page.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ from benchmarks.record import Column, Table, file_of, verdict
 from benchmarks.timing import one_thread
 
 RECORDED = file_of("dgt_tables")
-# What is run by table, ours first. CART of any height is in no table of the paper: it is what a
-# user would compare with. Data sets in no table get the methods of Table 2.
+# The methods of each table, ours first. CART of any depth is in none of the paper's tables, but
+# users compare with it. Data sets in no table get the methods of Table 2.
 METHODS_BY_TABLE = {
     1: ("dgt", "pat", "ridge", "cart", "cart_free"),
     2: ("dgt", "cart", "cart_free"),
@@ -60,7 +59,7 @@ COLUMNS = [
 
 
 def asked(tables: list[int], names: list[str], methods: list[str]) -> Iterator[Pair]:
-    """Yield the data sets and methods of some tables; names and methods are taken at their word."""
+    """Yield the data sets and methods of some tables, restricted to given names and methods."""
     for name in names or TASKS:
         task = TASKS[name]
         of_task = [table for table in task.tables or (2,) if table in METHODS_BY_TABLE]
@@ -76,10 +75,10 @@ def asked(tables: list[int], names: list[str], methods: list[str]) -> Iterator[P
 
 
 def report(run: Run, pairs: list[Pair]) -> bool:
-    """Print all recorded rows; True where nothing is missing and every floor is kept."""
+    """Print all recorded rows; return whether all are recorded and keep their floors."""
     table = Table(
         "dgt_tables",
-        "DGT and its peers: test score, mean ± standard deviation over seeds; settings chosen on "
+        "DGT and others: test score, mean ± standard deviation over seeds; settings chosen on "
         "validation rows.",
         COLUMNS,
         kept=False,

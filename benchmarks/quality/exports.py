@@ -1,12 +1,12 @@
-"""Exports of trees and forests learned from real tables: sizes, and rows answered as by the model.
+"""Sizes of exported trees and forests, and how many rows they predict as the model does.
 
     python -m benchmarks.quality.exports --data FOLDER [--names a,b] [--quick]
 
-FOLDER holds ``NAME.npz`` (`parts.py`). A tree of height 6 and a forest of 10 trees of height 4 are
-learned from the training and validation rows of a table and exported in every form, with these rows
-as data. What is compared is what C, compiled, and ONNX Runtime say to the test rows, which neither
-has seen; the other forms were compared as they were made. Size: of tables in C that are read for a
-class or a number, else of the file.
+FOLDER holds ``NAME.npz`` (`parts.py`). A tree of depth 6 and a forest of 10 trees of depth 4 are
+trained on the training and validation rows of a table and exported in every form, with these rows
+as data. On the test rows, the predictions of compiled C and of ONNX Runtime are compared with the
+model's; the other forms were checked when they were written. Size: in C, of the tables that a
+prediction reads; otherwise of the file.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ COLUMNS = [
 
 
 def models(task: Task, table: Parts) -> Iterator[tuple[str, Any]]:
-    """Learn a tree and a forest."""
+    """Train a tree and a forest."""
     tree, forest = (
         (DGTClassifier, DGTForestClassifier)
         if task.has_classes
@@ -73,7 +73,7 @@ def models(task: Task, table: Parts) -> Iterator[tuple[str, Any]]:
 
 
 def measure(name: str, kind: str, model: Any, X: np.ndarray, X_test: np.ndarray) -> Iterator[dict]:
-    """Export a model in every form, and yield what came of it."""
+    """Export a model in every form, and yield the results."""
     test = Probes(plan_of(model), X_test.astype(np.float64), len(X_test), are_given=True)
     for form, export in FORMS.items():
         options = {"precision": form[3:], "min_agreement": 0.0} if "int" in form else {}
@@ -126,7 +126,7 @@ def main() -> int:
     arguments = parser.parse_args()
     report = Table(
         "exports",
-        "Exports of a tree of height 6 and of a forest of 10 trees of height 4: bytes, and rows "
+        "Exports of a tree of depth 6 and of a forest of 10 trees of depth 4: bytes, and rows "
         "that are answered as by the model (numbers: within 1 % of their range).",
         COLUMNS,
         {"floors": FLOORS},
@@ -138,7 +138,7 @@ def main() -> int:
             X, X_test = table.X[table.learnable], table.X[table.test]
             for row in measure(name, kind, model, X, X_test):
                 report.add(**row)
-    return 0 if report.finish("Seconds are of export and check together.") else 1
+    return 0 if report.finish("Seconds include the export and its check.") else 1
 
 
 if __name__ == "__main__":

@@ -1,12 +1,11 @@
-"""Make the tables of the DGT benchmarks from OpenML.
+"""Download the tables of the DGT benchmarks from OpenML.
 
     python -m benchmarks.quality.fetch FOLDER [--names pendigits,letter]
 
-Writes ``FOLDER/NAME.npz`` as `parts.py` reads them: categories as indicators, classes as numbers
-from 0. OpenML's copies pool the rows and hold no split, so 64/16/20 splits are drawn, also where
-the paper has an official one: scores then are not to be compared with the paper's, and the page
-says so. BACE and HIV are not there; MoleculeNet has them, to be made into 2048 Morgan bits of
-radius 2.
+Writes ``FOLDER/NAME.npz`` in the form that `parts.py` reads: categories one-hot encoded, classes as
+integers from 0. OpenML's copies have no split, so 64/16/20 splits are drawn, even if the paper has
+an official one. Such scores cannot be compared with the paper's, and the page says so. BACE and HIV
+are not on OpenML; MoleculeNet has them, to be converted to 2048 Morgan bits of radius 2.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from benchmarks.quality.trials import some_of
 
 
 class Source(NamedTuple):
-    """A data set of OpenML: its number, its name there, and how many rows it must have."""
+    """A data set of OpenML: its number, its name there, and the expected number of rows."""
 
     data_id: int
     name: str
@@ -46,7 +45,7 @@ SOURCES = {
 
 
 def arrays(bunch: Any, has_classes: bool) -> dict[str, np.ndarray]:
-    """Return X and y of what `fetch_openml` gives, as numbers."""
+    """Return X and y of the result of `fetch_openml`, as numbers."""
     import pandas as pd
 
     X = pd.get_dummies(bunch.data, dtype=np.float32).to_numpy(dtype=np.float32)
@@ -57,7 +56,7 @@ def arrays(bunch: Any, has_classes: bool) -> dict[str, np.ndarray]:
 
 
 def fetch(name: str, folder: Path) -> Path:
-    """Write one table; raise where OpenML has another one under that number."""
+    """Write one table; raise an error if OpenML has a different one under that number."""
     from sklearn.datasets import fetch_openml
 
     source = SOURCES[name]
@@ -75,7 +74,7 @@ def fetch(name: str, folder: Path) -> Path:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path, help="where to write; made if need be")
+    parser.add_argument("folder", type=Path, help="where to write; created if necessary")
     parser.add_argument("--names", type=some_of(SOURCES), default="", help=", ".join(SOURCES))
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)

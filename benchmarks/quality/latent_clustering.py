@@ -1,13 +1,12 @@
-"""Hierarchical clustering by latent trees, against hierarchical k-means and BIRCH.
+"""Hierarchical clustering by latent trees, compared with hierarchical k-means and BIRCH.
 
     python -m benchmarks.quality.latent_clustering --data FOLDER [--figures | --report]
 
-Section 4.2 of the latent trees paper: on glass, refractive index and sodium are regressed from the
-other columns; on covtype, the distances to hydrology. Four runs, each with 60 % of the rows to
-learn from, 20 % to choose by and 20 % to judge by. Settings are chosen by the validation error of
-the regression; labels serve the last figure alone, the dendrogram purity of the test rows. Every
-fit is written at once and not made again; ``--report`` prints what is there, ``--figures`` draws
-the paper's Figures 6 to 8.
+Section 4.2 of the latent trees paper: on glass, refractive index and sodium are regressed on the
+other columns; on covtype, the distances to hydrology. Each of four runs has 60 % training, 20 %
+validation and 20 % test rows. The validation error of the regression chooses the settings; labels
+are used only for the dendrogram purity of the test rows. Every fit is recorded at once and is not
+repeated. ``--report`` prints the records, ``--figures`` draws the paper's Figures 6 to 8.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ WORDS = {
 
 @dataclass(frozen=True)
 class Data:
-    """A table, what is regressed, and what the paper reports of it."""
+    """A table, the columns to regress, and the paper's numbers."""
 
     name: str
     targets: tuple[int, ...]
@@ -90,7 +89,7 @@ class Parts:
 
 
 def parts(folder: Path, data: Data, run: int, max_rows: int) -> Parts:
-    """Draw 20 % for testing; of the others, which are to learn from and choose by, so many."""
+    """Draw 20 % test rows, and from the others a limited number for training and validation."""
     with np.load(folder / f"{data.name}.npz") as arrays:
         X, y = arrays["X"].astype(np.float32), arrays["y"]
     rows = np.arange(len(y))
@@ -101,9 +100,9 @@ def parts(folder: Path, data: Data, run: int, max_rows: int) -> Parts:
 
 
 def settings(data: Data, method: str) -> list[Entry]:
-    """Return what is tried of a method."""
+    """Return the settings to try of a method."""
     if method not in LATENT:
-        return [{"depth": max(data.depths)}]  # as many leaves as the deepest latent trees may have
+        return [{"depth": max(data.depths)}]  # the number of leaves of the deepest latent trees
     return [{"depth": d, "pruning": price} for d in data.depths for price in PRICES]
 
 
@@ -122,7 +121,7 @@ def fitted(data: Data, method: str, setting: Entry, rows: Parts, run: int) -> La
 
 
 def measured(data: Data, method: str, setting: Entry, rows: Parts, run: int) -> Entry:
-    """Fit once; return the validation error, and the purity that nothing is chosen by."""
+    """Fit once; return the validation error, and the purity, which chooses nothing."""
     start = time.process_time()
     if method in LATENT:
         model = fitted(data, method, setting, rows, run)
@@ -150,7 +149,7 @@ def measured(data: Data, method: str, setting: Entry, rows: Parts, run: int) -> 
 
 
 def peer(method: str, rows: Parts, depth: int, run: int) -> Clustered:
-    """Cluster all columns, each of mean 0 and deviation 1."""
+    """Cluster all columns, scaled to mean 0 and standard deviation 1."""
     scale = StandardScaler().fit(rows.X[rows.learnable])
     own, others = scale.transform(rows.X[rows.learnable]), scale.transform(rows.X)
     if method == "hkmeans":
@@ -164,10 +163,10 @@ def ledger_of(data: Data, method: str) -> Ledger:
 
 
 def make(folder: Path, data: Data, method: str, max_rows: int) -> None:
-    """Make the fits that are missing."""
+    """Make the fits that are not recorded yet."""
     with alone(ledger_of(data, method).name) as is_free:
         if not is_free:
-            print(f"{data.name} {method}: another process is at it")
+            print(f"{data.name} {method}: another process is working on it")
             return
         ledger = ledger_of(data, method)
         for run in range(N_RUNS):
@@ -180,7 +179,7 @@ def make(folder: Path, data: Data, method: str, max_rows: int) -> None:
 
 
 def chosen(ledger: Ledger) -> list[Entry]:
-    """Return, of each run, the fit with the smallest validation error."""
+    """Return the fit with the smallest validation error of each run."""
     runs = sorted({entry["split"] for entry in ledger.choosing})
     return [
         min(
@@ -217,7 +216,7 @@ def rows_of(data: Data) -> Iterator[list[str]]:
 
 
 def pruning_rows(data: Data) -> Iterator[list[str]]:
-    """Yield what each price of a node does, at each depth."""
+    """Yield the effect of each pruning penalty, at each depth."""
     for method in LATENT:
         entries = ledger_of(data, method).choosing
         for depth in data.depths:

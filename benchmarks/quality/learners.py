@@ -1,7 +1,7 @@
-"""The methods of the DGT tables: ours and the paper's peers, each with the settings it may have.
+"""The methods of the DGT tables, ours and the paper's, each with its grid.
 
-A setting is a dictionary that JSON can hold. The grids are data at the top; whoever changes one
-changes what is chosen, and only the fits that are then missing are made.
+A setting is a dictionary that JSON can represent. The grids are data at the top. After a change to
+a grid, only the missing fits are made.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ Setting = dict[str, Any]
 Grid = list[dict[str, list[Any]]]
 
 # --- ours: Table 11, and what proved itself beside it on validation rows -----------------------
-# Table 11: momentum {0, 0.3}, and 0.8 for classes; L in {1, 3} with the hidden sizes of Table 12;
-# with L = 3 also lambda_1 or lambda_2. A step with those sizes costs a pass over up to 5 million
-# weights whatever the table (speed/dgt_layers.py), and on validation rows narrow layers with
-# lambda_2 do as well or better. Table 12's own sizes are in the ablations.
+# Table 11: momentum {0, 0.3}, and 0.8 for classification; L in {1, 3} with the hidden sizes of
+# Table 12; with L = 3 also lambda_1 or lambda_2. A step with those sizes reads up to 5 million
+# weights for any table (speed/dgt_layers.py), and narrow layers with lambda_2 are at least as good
+# on validation rows. Table 12's own sizes are in the ablations.
 _CLIP = {"clip_norm": 0.1}
 _SCALED = {"quantizer": "scaled"}
 _PRODUCT = {"path": "product"}
@@ -86,7 +86,7 @@ _HIV: Grid = [  # 2048 columns and 1,400 rows of the rarer class: strong penalti
         "training": [_CLIP],
     },
 ]
-_MORE_NARROW_CLASSES: Grid = [  # where a fit takes seconds
+_MORE_NARROW_CLASSES: Grid = [  # for tables on which a fit takes seconds
     *_BACE,
     {"layers": [1], "momentum": [0.8], "relaxation": [_SCALED]},
     {
@@ -184,33 +184,33 @@ _RIDGE: dict[str, Grid] = {"": [{"alpha": _ALPHAS}]}
 _XGBOOST: dict[str, Grid] = {"": [{"max_depth": [4, 7, 10], "learning_rate": [0.01, 0.03]}]}
 _ADABOOST: dict[str, Grid] = {"": [{"max_depth": [10, 15], "learning_rate": [0.1, 1.0]}]}
 
-# Fits per setting whose validation scores are averaged: few rows make a noisy choice.
+# Fits per setting whose validation scores are averaged: with few rows one score is noisy.
 _REPEATS = {
     "bace": 3,
     "hiv": 3,
     **dict.fromkeys(("pendigits", "satimage", "segment", "optdigits"), 3),
 }
-# What is added to a setting of ours while settings are compared, so that the comparison is
-# affordable: the fits that count have the best of several random starts.
+# Added to a setting of ours while settings are compared, to save time: the final fits keep the
+# best of several random starts.
 _ONE_START: Setting = {"n_restarts": 1}
 
 
 @dataclass(frozen=True)
 class Method:
-    """How a method is called, made and tuned.
+    """A method: its name, its estimator and its grids.
 
     Parameters
     ----------
     name, title
-        In files, and in print.
+        In the records, and in print.
     make
-        From a task, a setting, a seed and a number of threads, an estimator that is not fitted yet.
+        Returns an unfitted estimator, given a task, a setting, a seed and a number of threads.
     grids
-        By data set, what it is tuned over; under "" for all that are not named.
+        Grids by data set; "" for all that are not named.
     is_ours
-        Whether it is hardwood's: it then has the heights of the task.
+        Whether it is hardwood's, and therefore has the depths of the task.
     is_random
-        Whether another seed may give another model.
+        Whether the model depends on the seed.
     choosing
         Added to a setting while settings are compared.
     quick
@@ -227,7 +227,7 @@ class Method:
     quick: Setting = field(default_factory=dict)
 
     def settings(self, task: Task) -> list[Setting]:
-        """Return what the method is tuned over on a data set."""
+        """Return the settings to try on a data set."""
         grid = self.grids.get(task.name) or self.grids.get("")
         if grid is None:
             raise KeyError(f"{self.name!r} has no grid for {task.name!r}")
@@ -238,12 +238,12 @@ class Method:
         return list(ParameterGrid(grid))
 
     def repeats(self, task: Task) -> int:
-        """Return how many fits of a setting are averaged when settings are compared."""
+        """Return the number of fits per setting that are averaged when settings are compared."""
         return _REPEATS.get(task.name, 1) if self.is_ours else 1
 
 
 def _options(setting: Setting) -> dict[str, Any]:
-    """Return an estimator's arguments: nested dictionaries become option objects."""
+    """Return an estimator's arguments; nested dictionaries become option objects."""
     options = dict(setting)
     if "training" in options:
         options["training"] = Training(**options["training"])
@@ -256,7 +256,7 @@ def _options(setting: Setting) -> dict[str, Any]:
 
 
 def tree(task: Task, setting: Setting, seed: int, n_jobs: int) -> BaseEstimator:
-    """Return one tree of ours; its leaves are constant unless the setting says otherwise."""
+    """Return one tree of ours, with constant leaves unless the setting says otherwise."""
     estimator = hardwood.DGTClassifier if task.has_classes else hardwood.DGTRegressor
     return estimator(random_state=seed, n_jobs=n_jobs, **_options(setting))
 
@@ -322,7 +322,7 @@ METHODS = {
         Method("cart", "CART, depth up to 10", _cart, _CART),
         Method("cart_free", "CART, any depth", _cart, _CART_FREE),
         Method("ridge", "Ridge", _ridge, _RIDGE, is_random=False),
-        # All rows and columns in every tree: nothing is drawn.
+        # All rows and columns in every tree: deterministic.
         Method(
             "xgboost",
             "XGBoost, 1000 trees",
@@ -344,10 +344,10 @@ METHODS = {
 
 
 def sizes(model: BaseEstimator) -> dict[str, Any]:
-    """Return what is known of the size of a fitted model: splits, and operations per prediction.
+    """Return the size of a fitted model: splits, and operations per prediction.
 
-    ``splits_grown`` are those of the perfect trees that were learned; ``splits`` what is left after
-    those that no row of the fit reaches are dropped (Appendix C.2 of the paper).
+    ``splits_grown`` counts the splits of the perfect trees that were learned, ``splits`` those left
+    after removing the ones that no training row reaches (Appendix C.2 of the paper).
     """
     if isinstance(model, DecisionTreeClassifier | DecisionTreeRegressor):
         return {"splits": int(model.get_n_leaves()) - 1, "depth": int(model.get_depth())}

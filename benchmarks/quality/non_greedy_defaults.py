@@ -1,10 +1,10 @@
-"""What the defaults of the non-greedy estimators were chosen by.
+"""Compare the defaults of the non-greedy estimators with alternatives.
 
     python -m benchmarks.quality.non_greedy_defaults --data FOLDER [--quick]
 
-Accuracy of alternatives to the defaults, one option at a time, on the validation rows of three
-tables (``NAME.npz``, rows whose ``split`` is 1, or a fifth of the training rows where there are
-none). Test rows are not used at all.
+Each alternative changes one option. The measure is the accuracy on the validation rows of three
+tables (``NAME.npz``, rows whose ``split`` is 1, or else a fifth of the training rows). Test rows
+are not used.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ COLUMNS = [
 
 
 def parts(folder: Path, name: str) -> tuple[np.ndarray, ...]:
-    """Return X and y to learn from, and X and y to judge by."""
+    """Return X and y for training, and X and y for scoring."""
     with np.load(folder / f"{name}.npz") as arrays:
         X, y, split = arrays["X"].astype(np.float32), arrays["y"], arrays["split"].copy()
     if not (split == 1).any():
@@ -58,7 +58,7 @@ def parts(folder: Path, name: str) -> tuple[np.ndarray, ...]:
 
 
 def accuracy(model: Any, data: tuple[np.ndarray, ...], n_seeds: int) -> float:
-    """Mean over seeds."""
+    """Return the mean accuracy over seeds."""
     X, y, X_valid, y_valid = data
     scores = [
         model.set_params(random_state=seed).fit(X, y).score(X_valid, y_valid)

@@ -1,21 +1,21 @@
-"""Figures 2 and 3 of the non-greedy paper, as pictures and JSON.
+"""Compute and draw Figures 2 and 3 of the non-greedy paper.
 
     python -m benchmarks.quality.non_greedy_figures --data FOLDER [--names mnist,connect4]
         [--methods co2,non_greedy] [--depths 6,10] [--seeds 5] [--jobs 1] [--budget SECONDS]
         [--report] [--quick]
 
-Figure 2: accuracy on training and test rows against depth, of axis-aligned, random, OC1, CO2 and
-non-greedy trees. For each method and depth the settings below are compared on validation rows; the
-best is learned from training and validation rows together and judged once per seed on test rows
+Figure 2: accuracy on training and test rows by depth, of axis-aligned, random, OC1, CO2 and
+non-greedy trees. For each method and depth the settings below are compared on validation rows. The
+best is trained on training and validation rows together and scored on test rows once per seed
 (`trials.py`), as in Sec. 7 of the paper. Non-greedy trees start from the CO2 tree that was chosen
-for their depth, keep no rows apart to stop by, and take all their passes. Of covtype, 40,000 rows
-of each part are drawn with seed 0.
+for their depth, hold out no rows for early stopping, and use all their epochs. Of covtype, 40,000
+rows of each part are drawn with seed 0.
 
-Figure 3: leaves that training rows reach, against nu, on MNIST, and Connect4 and letter beside it:
-of the fits that chose nu for Figure 2, learned from training rows by stable SGD with a rate of 0.1.
+Figure 3: leaves that training rows reach, by nu, on MNIST, and also on Connect4 and letter. They
+are those of the fits that chose nu for Figure 2: stable SGD on training rows, learning rate 0.1.
 The dotted lines are the axis-aligned trees of the same depths and rows.
 
-Every fit is in ``results/non_greedy.jsonl`` at once and is not made again.
+Every fit is recorded in ``results/non_greedy.jsonl`` at once and is not repeated.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ GRIDS: dict[str, dict[str, Grid]] = {
         "covtype": [*NUS, *SGD],
     },
 }
-# Passes of non-greedy trees: while settings are compared, and of the fit that counts.
+# Epochs of non-greedy trees: for comparing settings, and for the final fit.
 PASSES: dict[str, tuple[int, int]] = {
     "pendigits": (60, 200),
     "letter": (60, 200),
@@ -95,11 +95,11 @@ QUICK: Setting = {"max_epochs": 5}
 
 
 _GROWN: OrderedDict[str, Any] = OrderedDict()
-_MOST_GROWN = 4  # of the trees below, that are kept
+_MOST_GROWN = 4  # trees below that are cached
 
 
 def co2_tree(X: np.ndarray, y: np.ndarray, setting: Setting) -> Any:
-    """Return the fitted tree of a setting; the last ones are kept."""
+    """Return the fitted tree of a setting; the last ones are cached."""
     rows = hashlib.sha256(y.tobytes()).hexdigest()
     key = json.dumps([X.shape, rows, setting], sort_keys=True)
     if key not in _GROWN:
@@ -110,7 +110,7 @@ def co2_tree(X: np.ndarray, y: np.ndarray, setting: Setting) -> Any:
 
 
 class CO2Tree(BaseEstimator):
-    """A CO2 tree that is not grown again to be a start."""
+    """A CO2 tree that is cached, since other fits start from it."""
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
@@ -145,7 +145,7 @@ class FromCO2(BaseEstimator):
 
 @dataclass(frozen=True)
 class Tree(Method):
-    """A method at one depth. A non-greedy tree starts from CO2 as it was chosen for that depth."""
+    """A method at one depth. A non-greedy tree starts from the CO2 tree chosen for that depth."""
 
     results: Path = RECORDED
     start: Method | None = None
@@ -197,11 +197,11 @@ class Figures(Run):
         return parts(self.data, task, split, max_rows=ROWS[task.name])
 
 
-# --- what came out -----------------------------------------------------------------------------
+# --- results ----------------------------------------------------------------------------------
 
 
 def accuracies(run: Run, names: list[str], kinds: list[str], depths: list[int]) -> list[Any]:
-    """Return what is recorded for Figure 2: a row per data set, depth and method."""
+    """Return the records of Figure 2: a row per data set, depth and method."""
     rows = []
     for name in names:
         for depth in depths:
@@ -225,7 +225,7 @@ def accuracies(run: Run, names: list[str], kinds: list[str], depths: list[int]) 
 
 
 def leaves_by_nu(run: Run, name: str, depths: list[int]) -> list[Any]:
-    """Return what is recorded for Figure 3: a row per depth, leaves by nu and of the axis tree."""
+    """Return the records of Figure 3: per depth, leaves by nu and of the axis-aligned tree."""
     task, rows = TASKS[name], []
     for depth in depths:
         entries = run.ledger(task, method_of(run, task, "non_greedy", depth)).choosing
@@ -296,7 +296,7 @@ def draw_accuracies(rows: list[Any], path: Path) -> None:
 
 
 def draw_leaves(rows: list[Any], path: Path) -> None:
-    """Draw Figure 3: a panel per data set, a line per depth, the axis-aligned tree dotted."""
+    """Draw Figure 3: a panel per data set, a line per depth; the axis-aligned tree is dotted."""
     names = list(dict.fromkeys(row["name"] for row in rows))
     figure, axes = _plots(1, len(names), sharex=True)
     for ax, name in zip(axes[0], names, strict=True):
@@ -327,7 +327,7 @@ COLUMNS = [
 
 
 def report(run: Run, names: list[str], kinds: list[str], depths: list[int]) -> None:
-    """Print what is recorded of what was asked for."""
+    """Print the requested records."""
     title = "Accuracy of a tree; settings chosen on validation rows."
     table = Table("non_greedy_accuracy", title, COLUMNS, kept=False)
     for row in accuracies(run, names, kinds, depths):

@@ -1,8 +1,8 @@
-"""A stored table in three parts: to learn from, to choose by, and to judge by.
+"""A stored table in three parts: training, validation and test rows.
 
-A folder holds ``NAME.npz`` with ``X`` (n, d), ``y`` (n,), integers for classes or floats for
-numbers, and, where one is published, ``split`` (n,) or (s, n): 0 for training, 1 for validation, 2
-for testing, in s published shuffles.
+A folder holds ``NAME.npz`` with ``X`` (n, d) and ``y`` (n,), integers for classification or floats
+for regression. If a split is published, it also has ``split`` (n,) or (s, n): 0 for training, 1 for
+validation, 2 for test rows, in s published shuffles.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from sklearn.model_selection import train_test_split
 from benchmarks.quality.dgt_paper import Task
 
 TEST_PART = 0.2
-VALIDATION_PART = 0.2  # of what is not for testing: 64/16/20 where nothing is published
+VALIDATION_PART = 0.2  # of the other rows: 64/16/20 if no split is published
 
 
 class Parts(NamedTuple):
-    """A table and which of its rows are for what."""
+    """A table and its training, validation and test rows."""
 
     X: np.ndarray
     y: np.ndarray
@@ -31,12 +31,12 @@ class Parts(NamedTuple):
 
     @property
     def learnable(self) -> np.ndarray:
-        """The rows that the last fit may see: training and validation."""
+        """Training and validation rows, on which the final fit is trained."""
         return np.concatenate([self.train, self.valid])
 
 
 class Stored(NamedTuple):
-    """What a file holds; ``split`` is (s, n), with no rows where none is published."""
+    """The content of a file; ``split`` is (s, n), with no rows if no split is published."""
 
     X: np.ndarray
     y: np.ndarray
@@ -44,12 +44,12 @@ class Stored(NamedTuple):
 
 
 def n_splits(folder: Path, task: Task) -> int:
-    """Return how many ways there are to part a table: the published ones, else those drawn."""
+    """Return the number of splits of a table: the published ones, or those drawn."""
     return len(_stored(folder, task).split) or task.n_draws
 
 
 def split_words(folder: Path, task: Task) -> str:
-    """Say where the parts come from."""
+    """Say where the split comes from."""
     split = _stored(folder, task).split
     if not len(split):
         return f"drawn, 64/16/20, {task.n_draws} seed(s) from 0"
@@ -69,9 +69,9 @@ def parts(folder: Path, task: Task, index: int, *, max_rows: int | None = None) 
     task
         The data set.
     index
-        Which of its splits, 0 to `n_splits` - 1.
+        Number of the split, 0 to `n_splits` - 1.
     max_rows
-        Cut every part to so many of its rows, for a quick look.
+        Most rows of each part, for a quick run.
     """
     stored = _stored(folder, task)
     rows = np.arange(len(stored.y))

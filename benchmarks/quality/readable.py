@@ -1,11 +1,11 @@
-"""Readable splits of real tables: terms and digits before and after, and who is routed the same.
+"""Readable splits of real tables: terms and digits before and after, and rows whose leaf changes.
 
     python -m benchmarks.quality.readable --data FOLDER [--names a,b] [--quick]
 
-FOLDER holds ``NAME.npz`` (`parts.py`). A tree of height 4 is learned from the training and
-validation rows of a table, with defaults and with a penalty on its terms, and made readable for
-these rows (`ObliqueTree.readable`), with none of them, one in a hundred and one in twenty allowed
-to reach another leaf. The test rows, which it has not seen, say what that means elsewhere.
+FOLDER holds ``NAME.npz`` (`parts.py`). A tree of depth 4 is trained on the training and validation
+rows of a table, with defaults and with a penalty on its terms. `ObliqueTree.readable` then shortens
+it for these rows; none of them, 1 % or 5 % may reach another leaf. The test rows, which it has not
+seen, show how many other rows reach another leaf.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ COLUMNS = [
 
 
 def measure(task: Task, table: Parts, learner: str) -> Iterator[dict[str, Any]]:
-    """Learn one tree, and yield what becomes of it for each tolerance."""
+    """Train one tree, and yield the result for each tolerance."""
     kind = DGTClassifier if task.has_classes else DGTRegressor
     X, y = table.X[table.learnable], table.y[table.learnable]
     X_test, y_test = table.X[table.test], table.y[table.test]
@@ -107,7 +107,7 @@ def main() -> int:
         for learner in LEARNERS:
             for row in measure(TASKS[name], table, learner):
                 report.add(**row)
-    return 0 if report.finish("Seconds are of the processor, in one thread.") else 1
+    return 0 if report.finish("Seconds are processor time of one thread.") else 1
 
 
 if __name__ == "__main__":

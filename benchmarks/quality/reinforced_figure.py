@@ -2,10 +2,10 @@
 
     python -m benchmarks.quality.reinforced_figure [--depth 8] [--quick]
 
-The paper does not say how its points were drawn. Here 32 Gaussian clouds of 60 points each lie at
-random in a square (seed 0), a third of the points are for testing. A reinforced tree and
-scikit-learn's CART of the same depth are learned from the others; the picture shows which class
-each of them predicts where, with the test points, and the record has the test errors.
+The paper does not say how its points were drawn. Here 32 Gaussian clusters of 60 points each lie at
+random in a square (seed 0), and a third of the points are test points. A reinforced tree and
+scikit-learn's CART of the same depth are trained on the others. The picture shows the predicted
+class at every place, with the test points; the test errors are recorded.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def clouds(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def draw(models: dict[str, Any], X: np.ndarray, y: np.ndarray, path: Path) -> None:
-    """Draw what each model predicts where, and points on it."""
+    """Draw the predictions of each model, and the points."""
     import matplotlib as mpl
 
     mpl.use("Agg")

@@ -1,10 +1,10 @@
-"""What each option of reinforced trees brings, at depth 10, in errors on validation rows.
+"""The effect of each option of reinforced trees at depth 10, as errors on validation rows.
 
     python -m benchmarks.quality.reinforced_options --data FOLDER [--seeds 2] [--passes 60]
 
-Parts have the paper's sizes (`reinforced_paper.py`); trees are learned from training rows and
-judged on validation rows, so nothing here has seen a test row. Every line changes the one named
-thing. The defaults of `ReinforcedTreeClassifier` are what is best here over the data sets.
+Parts have the paper's sizes (`reinforced_paper.py`). Trees are trained on training rows and scored
+on validation rows; test rows are not used. Each line changes only the named option. The defaults of
+`ReinforcedTreeClassifier` are the best options over these data sets.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the paper on reinforced trees reports: Table 1, and the sizes of its parts.
+"""The numbers of the paper on reinforced trees: Table 1, and the sizes of its parts.
 
 Leon, Denoyer. Policy-gradient Methods for Decision Trees. ESANN 2016.
 """
@@ -38,11 +38,11 @@ FLOORS = {"pendigits": 3.8, "optdigits": 6.1, "letter": 12.8, "mnist": 5.9}
 
 
 class PaperParts(Parts):
-    """Rows of which those for validation choose settings and nothing more."""
+    """Parts whose validation rows only choose settings."""
 
     @property
     def learnable(self) -> np.ndarray:
-        """The rows that the last fit may see: training alone, as many as the paper has."""
+        """Rows of the final fit: only the training rows, as many as in the paper."""
         return self.train
 
 
@@ -54,8 +54,8 @@ def task_of(name: str) -> Task:
 def paper_parts(folder: Path, task: Task, *, max_rows: int | None = None) -> PaperParts:
     """Return a table in parts of the paper's sizes.
 
-    Test rows are from the published test part, and the others from the rest; all of letter is
-    drawn, since the paper's parts of it are larger than the published ones.
+    Test rows are drawn from the published test part, the others from the rest. For letter all parts
+    are drawn from all rows, since the paper's parts are larger than the published ones.
     """
     stored = parts(folder, task, 0)
     rng = np.random.default_rng(0)

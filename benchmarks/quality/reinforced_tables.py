@@ -4,10 +4,10 @@
         [--seeds 5] [--jobs 1] [--budget SECONDS] [--report] [--quick]
 
 Parts have the paper's sizes (`reinforced_paper.py`). For each method the settings below are
-compared on validation rows; the best is learned from training rows alone, with five seeds, and
-judged on test rows. Beside reinforced trees stand scikit-learn's CART, of the same depths and
-without a limit, and its linear SVM, one class against the rest, on columns in standard units. Every
-fit is in ``results/reinforced.jsonl`` at once and is not made again.
+compared on validation rows. The best is trained on training rows only, with five seeds, and scored
+on test rows. Reinforced trees are compared with scikit-learn's CART, of the same depths and without
+a limit, and its linear SVM, one class against the rest, on standardized columns. Every fit is
+recorded in ``results/reinforced.jsonl`` at once and is not repeated.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ RDT: dict[str, Grid] = {
     "": [{"learning_rate": [0.03, 0.1], "entropy_bonus": [0.3, 0.6]}],
     "mnist": [{"learning_rate": [0.01, 0.03], "entropy_bonus": [0.3]}],
 }
-# Passes while settings are compared, and of the fit that counts.
+# Epochs for comparing settings, and for the final fit.
 PASSES = {"pendigits": (60, 200), "optdigits": (60, 200), "letter": (60, 200), "mnist": (3, 12)}
 
 
@@ -58,7 +58,7 @@ PASSES = {"pendigits": (60, 200), "optdigits": (60, 200), "letter": (60, 200), "
 
 
 def svm(_: Task, setting: Setting, seed: int, n_jobs: int) -> Any:
-    """Return a linear SVM on columns in standard units."""
+    """Return a linear SVM on standardized columns."""
     return make_pipeline(
         StandardScaler(), LinearSVC(dual=False, tol=1e-3, random_state=seed, **setting)
     )
@@ -101,7 +101,7 @@ class PaperRun(Run):
 
 
 def row_of(run: Run, name: str, method_name: str) -> dict[str, Any] | None:
-    """Return a cell of Table 1, from what is recorded, as errors."""
+    """Return a recorded cell of Table 1, as errors."""
     task = task_of(name)
     found = summary(run, task, method_of(method_name, task))
     if found is None:
@@ -141,7 +141,7 @@ def main() -> int:
     parser.add_argument("--methods", type=some_of(TABLE_1), default=list(TABLE_1))
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch, warnings.catch_warnings():
-        warnings.filterwarnings("ignore", module="sklearn")  # a peer that has not converged
+        warnings.filterwarnings("ignore", module="sklearn")  # a linear SVM that has not converged
         asked = run_of(arguments, RECORDED, scratch)
         run = PaperRun(**vars(asked))
         pairs = [

@@ -1,12 +1,12 @@
-"""Accuracy of DGT trees with default parameters on small tables, against CART.
+"""Accuracy of DGT trees with default hyperparameters on small tables, compared with CART.
 
     python -m benchmarks.quality.small_tables [--data FOLDER [--names a,b]] [--quick]
 
-`DGTClassifier` and `DGTRegressor` with defaults and height 6, against CART whose depth is tuned by
-inner cross-validation, CART of depth 6, and a linear model, over random splits of scikit-learn's
-digits, wine, breast cancer and diabetes into 75 % for training and 25 % for testing. With
-``--data``, the tables of a folder of ``NAME.npz`` instead: arrays ``X`` (n, d), and ``y`` (n,),
-integers for classes or floats for numbers.
+`DGTClassifier` and `DGTRegressor` with defaults and depth 6 are compared with CART whose depth is
+tuned by inner cross-validation, CART of depth 6, and a linear model. The tables are scikit-learn's
+digits, wine, breast cancer and diabetes, in random splits of 75 % training and 25 % test rows. With
+``--data``, they are those of a folder of ``NAME.npz``: arrays ``X`` (n, d) and ``y`` (n,), integers
+for classification or floats for regression.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ COLUMNS = [
 
 
 class Dataset(NamedTuple):
-    """A table and what is to be predicted: classes, or numbers."""
+    """A table and its target."""
 
     name: str
     X: np.ndarray
@@ -80,7 +80,7 @@ def shipped() -> Iterator[Dataset]:
 
 
 def stored(folder: Path, names: list[str], max_rows: int) -> Iterator[Dataset]:
-    """Yield the tables of a folder, each cut to ``max_rows`` rows that are drawn at random."""
+    """Yield the tables of a folder, each with at most ``max_rows`` rows, drawn at random."""
     for name in names or sorted(path.stem for path in folder.glob("*.npz")):
         with np.load(folder / f"{name}.npz") as arrays:
             X, y = arrays["X"].astype(np.float32), arrays["y"]
@@ -103,7 +103,7 @@ def models(has_classes: bool, seed: int) -> dict[str, BaseEstimator]:
 
 
 def one_split(data: Dataset, seed: int) -> dict[str, Any]:
-    """Score (accuracy, or R^2) of each model on one test part; size and time of the DGT tree."""
+    """Return each model's score on one test part (accuracy or R^2), with DGT's size and time."""
     X, X_test, y, y_test = train_test_split(
         data.X,
         data.y,
@@ -128,7 +128,7 @@ def one_split(data: Dataset, seed: int) -> dict[str, Any]:
 def standard_error(differences: np.ndarray) -> float:
     """Return the standard error of a mean over random splits, whose training parts overlap.
 
-    Nadeau and Bengio 2003: the variance of independent ones, 1/r, becomes 1/r + test/train.
+    Nadeau and Bengio 2003: the factor 1/r for r independent values becomes 1/r + test/train.
     """
     factor = 1 / len(differences) + TEST_PART / (1 - TEST_PART)
     return float(np.sqrt(factor * differences.var(ddof=1)))
@@ -176,7 +176,7 @@ def main() -> int:
     stored_data = arguments.data and stored(arguments.data, names, arguments.max_rows)
     table = Table(
         "stored_tables" if arguments.data else "small_tables",
-        f"DGT with defaults and height {HEIGHT} against CART and a linear model: mean over "
+        f"DGT with defaults and depth {HEIGHT} against CART and a linear model: mean over "
         f"{n_splits} random splits (standard deviation), and the paired difference (its standard "
         "error).",
         COLUMNS,

@@ -1,10 +1,10 @@
-"""Alternatives to the defaults of the TAO estimators.
+"""Compare the defaults of the TAO estimators with alternatives.
 
     python -m benchmarks.quality.tao_defaults --data FOLDER [--quick]
 
-They differ from the defaults in one option at a time, and are judged on a fifth of the training
-and validation rows of seven tables (``NAME.npz``), drawn anew for every seed: accuracy in per cent
-for classes, the root of the mean squared error for numbers. Test rows are not used at all.
+Each alternative changes one option. All are scored on a held-out fifth of the training and
+validation rows of seven tables (``NAME.npz``), drawn again for every seed: by accuracy in percent
+for classification, by the root mean squared error for regression. Test rows are not used.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hardwood import GreedyTreeClassifier, GreedyTreeRegressor, TAOClassifier, T
 
 CLASSES = {"segment": 8, "satimage": 6, "pendigits": 8, "letter": 10}
 NUMBERS = {"abalone": 6, "ailerons": 6, "cpu_act": 6}
-JUDGED = 0.2
+HELD_OUT = 0.2
 ALTERNATIVES: dict[str, dict[str, Any]] = {
     "defaults": {},
     "log loss": {"loss": "log_loss"},
@@ -47,16 +47,16 @@ COLUMNS = [
 
 
 def drawn(folder: Path, name: str, seed: int) -> tuple[np.ndarray, ...]:
-    """Return X and y to learn from, and X and y to judge by."""
+    """Return X and y for training, and X and y for scoring."""
     table = parts(folder, TASKS[name], 0)
     rows = np.random.default_rng(seed).permutation(table.learnable)
-    n_judged = int(JUDGED * len(rows))
-    fit, judge = rows[n_judged:], rows[:n_judged]
-    return table.X[fit], table.y[fit], table.X[judge], table.y[judge]
+    n_scored = int(HELD_OUT * len(rows))
+    fit, scored = rows[n_scored:], rows[:n_scored]
+    return table.X[fit], table.y[fit], table.X[scored], table.y[scored]
 
 
 def score(model: Any, folder: Path, name: str, n_seeds: int) -> float:
-    """Mean over seeds."""
+    """Return the mean score over seeds."""
     found = []
     for seed in range(n_seeds):
         X, y, judge_X, judge_y = drawn(folder, name, seed)
@@ -71,7 +71,7 @@ def score(model: Any, folder: Path, name: str, n_seeds: int) -> float:
 
 
 def models_of(options: dict[str, Any]) -> dict[str, Any]:
-    """Return one model per table, where the options suit its task."""
+    """Return one model per table for which the options are valid."""
     of_classes = {n: TAOClassifier(max_depth=depth, **options) for n, depth in CLASSES.items()}
     of_numbers = {n: TAORegressor(max_depth=depth, **options) for n, depth in NUMBERS.items()}
     if options.get("leaves") == "linear":

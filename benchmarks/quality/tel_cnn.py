@@ -6,14 +6,16 @@
 FOLDER holds ``mnist.npz`` and ``fashion_mnist.npz`` with the official split. Networks are those of
 Appendix D.1: two convolutions of 3 x 3 with f and 2f filters, maximum over 2 x 2, dropout, batch
 normalization, then dense layers (CNN-Dense) or one dense layer and a `TreeEnsembleLayer` (CNN-TEL),
-and a softmax. For each of both, so many settings are drawn at random from the paper's space, less
-batches of 32, learning rates of 0.1 and 1e-5, and more than 20 passes. They are compared by the
-best accuracy after any pass on 10,000 training rows that are kept apart: all of them over 3 passes,
-the best quarter over 10, the best sixteenth over 20. The best, with its number of passes, is
-learned from all training rows, with so many seeds, and judged on the test rows. Every network that
-is finished is in ``tel_cnn.jsonl`` at once and is not learned again. With ``--by loss`` loss takes
-the place of accuracy in all of this, and what comes of it is in ``tel_cnn_by_loss.jsonl``. Needs
-torch and NumPy alone, and uses a GPU where there is one.
+and a softmax.
+
+For each of both, ``--draws`` settings are drawn at random from the paper's space, without batches
+of 32, learning rates of 0.1 and 1e-5, and more than 20 epochs. They are compared by the best
+accuracy after any epoch on 10,000 held-out training rows: all of them with 3 epochs, the best
+quarter with 10, the best sixteenth with 20. The best setting, with its number of epochs, is trained
+on all training rows with ``--seeds`` seeds and scored on the test rows. Every finished network is
+recorded in ``tel_cnn.jsonl`` at once and is not trained again. With ``--by loss``, loss replaces
+accuracy everywhere, and the results are in ``tel_cnn_by_loss.jsonl``. The script needs only torch
+and NumPy, and uses a GPU if there is one.
 """
 
 from __future__ import annotations
@@ -38,10 +40,10 @@ from hardwood.nn import TreeEnsembleLayer
 
 NAMES = ("mnist", "fashion_mnist")
 KINDS = ("dense", "tel")
-N_KEPT_APART = 10_000
+N_HELD_OUT = 10_000
 N_CLASSES = 10
-N_WARM_UP = 3  # steps before one is recorded as a CUDA graph
-RUNGS = ((1, 3), (4, 10), (16, 20))  # of how many draws one goes on, and to how many passes
+N_WARM_UP = 3  # steps before a step is recorded as a CUDA graph
+RUNGS = ((1, 3), (4, 10), (16, 20))  # one of n draws continues, for this many epochs
 # [TEL20] Table 4: accuracy, loss, parameters.
 PAPER = {
     ("mnist", "dense"): {"accuracy": 0.9926, "loss": 0.03620, "parameters": 5_830_538},
@@ -76,7 +78,7 @@ def parts(folder: Path, name: str, device: str, max_rows: int | None) -> Parts:
 
 
 def drawn(name: str, kind: str, draw: int) -> Setting:
-    """Draw a setting from the space of Appendix D.1; it does not depend on how many are drawn."""
+    """Draw a setting from the space of Appendix D.1; it does not depend on the number of draws."""
     random = np.random.default_rng((NAMES.index(name), KINDS.index(kind), draw))
     setting = {
         "learning_rate": float(random.choice([1e-2, 1e-3, 1e-4])),
@@ -128,7 +130,7 @@ def batches(n: int, size: int, generator: torch.Generator, device: str) -> Itera
 
 
 def step_of(model: nn.Module, X: Tensor, y: Tensor, setting: Setting) -> Callable[[Tensor], None]:
-    """Return what learns from one batch, of which it takes the rows."""
+    """Return a function that trains on one batch, given its rows."""
     on_gpu = X.is_cuda
     optimizer = torch.optim.Adam(
         model.parameters(), lr=setting["learning_rate"], fused=on_gpu, capturable=on_gpu
@@ -143,7 +145,7 @@ def step_of(model: nn.Module, X: Tensor, y: Tensor, setting: Setting) -> Callabl
 
 
 def replayed(step: Callable[[Tensor], None], batch_size: int) -> Callable[[Tensor], None]:
-    """Let the GPU repeat a step by itself: for networks this small Python is what it waits for."""
+    """Record a step as a CUDA graph: in networks this small the GPU waits for Python."""
     rows = torch.zeros(batch_size, dtype=torch.int64, device="cuda")
     graph = torch.cuda.CUDAGraph()
     n_steps = 0
@@ -168,7 +170,7 @@ def replayed(step: Callable[[Tensor], None], batch_size: int) -> Callable[[Tenso
 
 
 @torch.no_grad()
-def judged(model: nn.Module, X: Tensor, y: Tensor) -> dict[str, float]:
+def scored(model: nn.Module, X: Tensor, y: Tensor) -> dict[str, float]:
     model.eval()
     scores = torch.cat([model(part) for part in X.split(2000)])
     model.train()
@@ -183,7 +185,7 @@ def n_parameters(model: nn.Module) -> int:
 
 
 class Task(NamedTuple):
-    """One network to learn, and what to judge it by: rows kept apart, or at last the test rows."""
+    """One network to train, scored on held-out rows or, at the end, on the test rows."""
 
     folder: Path
     name: str
@@ -204,7 +206,7 @@ def result(task: Task) -> tuple[Task, Entry]:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.backends.cudnn.benchmark = True
     data = parts(task.folder, task.name, device, task.max_rows)
-    n = len(data.X) if task.is_final else len(data.X) - min(N_KEPT_APART, len(data.X) // 4)
+    n = len(data.X) if task.is_final else len(data.X) - min(N_HELD_OUT, len(data.X) // 4)
     seed = task.number if task.is_final else 0
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
@@ -212,12 +214,12 @@ def result(task: Task) -> tuple[Task, Entry]:
     step = step_of(model, data.X[:n], data.y[:n], task.setting)
     test = (data.test_X, data.test_y) if task.is_final else (data.X[n:], data.y[n:])
     start = time.perf_counter()
-    after = []  # each pass; of test rows, after the last alone
+    after = []  # of validation rows after each epoch; of test rows after the last
     for number in range(1, task.n_passes + 1):
         for rows in batches(n, task.setting["batch_size"], generator, device):
             step(rows)
         if not task.is_final or number == task.n_passes:
-            after.append({"passes": number, **judged(model, *test)})
+            after.append({"passes": number, **scored(model, *test)})
     about = {"name": task.name, "kind": task.kind, "setting": task.setting}
     about |= {"seed" if task.is_final else "draw": task.number}
     about |= {"parameters": n_parameters(model), "seconds": time.perf_counter() - start}
@@ -230,7 +232,7 @@ def worse_by(what: str, entry: Entry) -> float:
 
 
 class Networks:
-    """The networks that are learned, in a file where they are recorded."""
+    """The trained networks, in the file where they are recorded."""
 
     def __init__(self, path: Path | None, settings: Setting) -> None:
         self.path = path
@@ -252,9 +254,9 @@ class Networks:
 
 
 def made(tasks: list[Task], record: Networks, pool: Any) -> list[Entry]:
-    """Return the tasks' results, learning what the record does not have yet, in parallel."""
+    """Return the results of the tasks; train those that are not recorded yet, in parallel."""
     missing = [task for task in tasks if record.entry(task) is None]
-    # The longest first: nobody then waits for one that began late.
+    # The longest first, so that no worker starts a long one last.
     missing.sort(key=lambda task: task.setting["batch_size"])
     answers = map(result, missing) if pool is None else pool.imap_unordered(result, missing)
     for task, entry in answers:

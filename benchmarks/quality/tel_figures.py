@@ -1,15 +1,16 @@
-"""Figures 2 and 4 of the TEL paper, as pictures and JSON.
+"""Draw and record Figures 2 and 4 of the TEL paper.
 
     python -m benchmarks.quality.tel_figures --data FOLDER [--figures 2,4] [--seeds 5] [--quick]
 
-Figure 2: leaves that a row reaches against passes (means over a pass; the paper has a point per
-batch), one tree of depth 10 on the diabetes data (pima rows), Adam at 0.1, batches of 256, for
-several gamma. Figure 4: test AUC against the number of
-trees on heart-c, pima and spambase. TEL has the setting that `tel_tables.py` chose on the same
-split, but for the number of trees. XGBoost has trees of the depth whose number of parameters is
-nearest that of a TEL tree, and a learning rate and penalty chosen on a validation part of the
-training rows by so many rounds as in the tables; its AUC is that of its first so many trees. What
-is recorded of a split is not made again.
+Figure 2 shows the leaves that a row reaches by epoch, as means over an epoch (the paper has a point
+per batch), for several values of gamma: one tree of depth 10 on the diabetes data (the rows of
+pima), Adam with learning rate 0.1, batches of 256.
+
+Figure 4 shows the test AUC by the number of trees on heart-c, pima and spambase. TEL has the
+setting that `tel_tables.py` chose on the same split, except for the number of trees. XGBoost's
+depth is the one whose number of parameters is closest to that of a TEL tree; its learning rate and
+penalty are chosen on validation rows in as many rounds as in the tables. The AUC with n trees is
+that of the first n trees of one model. Recorded splits are not repeated.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def draw_reachable(rows: Rows, path: Path) -> None:
 
 
 def boosted_depth(tel_depth: int, n_columns: int) -> int:
-    """Depth of an axis-aligned tree with about as many parameters as a soft one."""
+    """Return the depth of an axis-aligned tree with about as many parameters as a soft one."""
     soft = (2**tel_depth - 1) * (n_columns + 1) + 2**tel_depth
     # A split has a column and a threshold, a leaf a value.
     return max(1, round(math.log2((soft + 2) / 3)))
@@ -91,7 +92,7 @@ def boosted_depth(tel_depth: int, n_columns: int) -> int:
 
 def by_number_of_trees(run: Run, name: str, split: int) -> Rows:
     X, y = table_of(run, name)
-    learned, judged = train_test_split(
+    fitted, scored = train_test_split(
         np.arange(len(y)), test_size=TEST_PART, random_state=split, stratify=y
     )
     entry = run._replace(results=RECORDED).ledger(name, METHODS["tel"]).run(split, split)
@@ -100,14 +101,14 @@ def by_number_of_trees(run: Run, name: str, split: int) -> Rows:
     rows = []
     for n_trees in TREES:
         setting = entry["setting"] | {"n_estimators": n_trees}
-        model = METHODS["tel"].make(setting, split, run.n_jobs).fit(X[learned], y[learned])
-        rows.append(_row(name, split, "tel", n_trees, auc(model, X[judged], y[judged])))
+        model = METHODS["tel"].make(setting, split, run.n_jobs).fit(X[fitted], y[fitted])
+        rows.append(_row(name, split, "tel", n_trees, auc(model, X[scored], y[scored])))
     depth = boosted_depth(entry["setting"]["max_depth"], X.shape[1])
-    return rows + _boosted(run, name, split, depth, (X[learned], y[learned], X[judged], y[judged]))
+    return rows + _boosted(run, name, split, depth, (X[fitted], y[fitted], X[scored], y[scored]))
 
 
 def all_numbers_of_trees(run: Run) -> Rows:
-    """Make what is missing of Figure 4, split by split, and keep it."""
+    """Compute what is missing of Figure 4, split by split, and record it."""
     path = file_of("tel_trees", run.results)
     rows: Rows = [record.result for record in read(path)]
     for split in range(run.n_splits):

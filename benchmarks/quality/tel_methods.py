@@ -1,7 +1,7 @@
-"""The methods of TEL's Tables 2 and 3: how each is made, and the space that is searched for it.
+"""The methods of TEL's Tables 2 and 3, and their hyperparameter search spaces.
 
-Spaces are those of Appendix D.1 of the paper, for all methods; each gets the same number of rounds
-by the same sampler. The first round is the default of the searched parameters in their own library.
+Spaces are those of Appendix D.1 of the paper, for all methods. Each has the same number of rounds
+with the same sampler. The first round is the library's own default of the searched parameters.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ _LOGISTIC_WIDTH = Range(1e-4, 1e4, log=True)
 
 @dataclass(frozen=True)
 class Method:
-    """A learner of classes, and what is searched for it.
+    """A classifier and its search space.
 
     Attributes
     ----------
     make
-        From a setting, a seed and a number of threads to an estimator.
+        Returns an estimator, given a setting, a seed and a number of threads.
     space
-        Of parameters, as `hardwood.tune` takes it.
+        Search space, in the form that `hardwood.tune` takes.
     default
-        What the library itself has for these parameters: the setting of the first round.
+        The library's defaults of these parameters: the setting of the first round.
     setting_of
-        The method whose chosen settings it takes over, for those that choose none.
+        The method whose chosen settings this one uses instead of choosing its own.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Method:
 
 
 def _tel(setting: Setting, seed: int, n_jobs: int) -> Any:
-    # The number of passes is searched, as in the paper: no row is kept apart to stop by.
+    # The number of epochs is searched, as in the paper: no rows are held out for early stopping.
     return TELClassifier(**setting, early_stopping=False, random_state=seed, n_jobs=n_jobs)
 
 

@@ -1,6 +1,6 @@
-"""What the TEL paper says: its data sets, search spaces and numbers.
+"""The TEL paper's data sets, search spaces and numbers.
 
-[TEL20] Tables 2 and 3, Appendix D.1. AUCs are test AUCs in the mean over 15 random 70/30 splits (5
+[TEL20] Tables 2 and 3, Appendix D.1. AUCs are test AUCs, averaged over 15 random 70/30 splits (5
 starts in Table 2) after 50 rounds of tuning.
 """
 

@@ -1,17 +1,18 @@
-"""Tables 2 and 3 of the TEL paper: test AUC on 23 data sets, our rows beside the paper's.
+"""Tables 2 and 3 of the TEL paper: test AUC on 23 data sets, beside the paper's numbers.
 
     python -m benchmarks.quality.tel_tables --data FOLDER [--names a,b] [--methods tel,xgboost]
-        [--splits 5] [--rounds 20] [--folds-below 500] [--folder tel_tables] [--jobs 1]
+        [--splits 5] [--rounds 20] [--folds-below 500] [--record tel_tables] [--jobs 1]
         [--budget SECONDS] [--report] [--quick]
 
-For each of so many random 70/30 splits (stratified, seed = number of the split) a setting is chosen
-by so many rounds on the training part alone: the library's own default, then Optuna's TPE. It is
-learned from all of that part and judged once on the test part. A round's score is the mean AUC over
-3 folds where the part has fewer than 500 rows, else on a held-out fifth; at most 2500 rows serve
-to choose. All methods have the same rounds, rows and folds. AUC of several classes is the mean of
-one class against the rest. Columns are the numbers of the files: codes of categories are not
-unfolded for anybody. Every finished split is in ``results/tel_tables.jsonl`` at once and
-is not made again. A search of another kind goes into a folder of its own.
+There are ``--splits`` random 70/30 splits, stratified, with the number of the split as seed. For
+each one, ``--rounds`` rounds on the training part choose a setting: the first is the library's own
+default, the others come from Optuna's TPE. The chosen setting is trained on the whole training part
+and scored once on the test part. The score of a round is the mean AUC over 3 folds if the part has
+fewer than 500 rows, otherwise the AUC on a held-out fifth; at most 2500 rows are used. All methods
+have the same rounds, rows and folds. With several classes, AUC is the mean of one class against the
+rest. Columns are the numbers of the files: category codes are not one-hot encoded for any method.
+Every finished split is recorded in ``results/tel_tables.jsonl`` at once and is not repeated. A
+different kind of search needs a record of its own (``--record``).
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ TABLE_3_METHODS = ("tel", "xgboost", "logistic", "cart")
 
 
 class Run(NamedTuple):
-    """How the tables were asked for."""
+    """How the tables are computed."""
 
     data: Path
     results: Path
@@ -79,19 +80,19 @@ def auc(model: Any, X: np.ndarray, y: np.ndarray) -> float:
 
 
 def folds(y: np.ndarray, seed: int, folds_below: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield what rounds are scored by: rows to learn from, rows to judge by."""
+    """Yield training rows and validation rows for the score of a round."""
     rows = np.arange(len(y))
     if len(y) > MOST_ROWS_TO_CHOOSE:
         rows, _ = train_test_split(
             rows, train_size=MOST_ROWS_TO_CHOOSE, random_state=seed, stratify=y
         )
     if len(rows) >= folds_below:
-        learned, judged = train_test_split(rows, test_size=0.2, random_state=seed, stratify=y[rows])
-        yield learned, judged
+        fitted, scored = train_test_split(rows, test_size=0.2, random_state=seed, stratify=y[rows])
+        yield fitted, scored
         return
     cut = StratifiedKFold(N_FOLDS, shuffle=True, random_state=seed)
-    for learned, judged in cut.split(rows, y[rows]):
-        yield rows[learned], rows[judged]
+    for fitted, scored in cut.split(rows, y[rows]):
+        yield rows[fitted], rows[scored]
 
 
 def chosen(run: Run, method: Method, X: np.ndarray, y: np.ndarray, seed: int) -> tuple[Any, float]:
@@ -106,9 +107,9 @@ def chosen(run: Run, method: Method, X: np.ndarray, y: np.ndarray, seed: int) ->
         if time.monotonic() > run.deadline:
             raise OutOfTimeError
         scores = []
-        for learned, judged in parts:
-            model = method.make(setting, seed, run.n_jobs).fit(X[learned], y[learned])
-            scores.append(auc(model, X[judged], y[judged]))
+        for fitted, scored in parts:
+            model = method.make(setting, seed, run.n_jobs).fit(X[fitted], y[fitted])
+            scores.append(auc(model, X[scored], y[scored]))
         return float(np.mean(scores))
 
     def objective(trial: Any) -> float:
@@ -135,19 +136,19 @@ class _Parameters:
 
 
 def entry_of(run: Run, name: str, method: Method, split: int) -> Entry:
-    """Choose, learn and judge on one split."""
+    """Choose a setting, train and score it on one split."""
     X, y = table_of(run, name)
-    learned, judged = train_test_split(
+    fitted, scored = train_test_split(
         np.arange(len(y)), test_size=TEST_PART, random_state=split, stratify=y
     )
     start = time.perf_counter()
     if method.setting_of is None:
-        setting, score = chosen(run, method, X[learned], y[learned], split)
+        setting, score = chosen(run, method, X[fitted], y[fitted], split)
     else:
         taken = run.ledger(name, METHODS[method.setting_of]).run(split, split)
         setting, score = taken["setting"], taken["chosen_by"]
     chose = time.perf_counter()
-    model = method.make(setting, split, run.n_jobs).fit(X[learned], y[learned])
+    model = method.make(setting, split, run.n_jobs).fit(X[fitted], y[fitted])
     return {
         "split": split,
         "seed": split,
@@ -155,10 +156,10 @@ def entry_of(run: Run, name: str, method: Method, split: int) -> Entry:
         "folds_below": run.folds_below,
         "setting": setting,
         "chosen_by": score,
-        "auc": auc(model, X[judged], y[judged]),
+        "auc": auc(model, X[scored], y[scored]),
         "choosing_seconds": chose - start,
         "seconds": time.perf_counter() - chose,
-        **_reached(model, X[judged]),
+        **_reached(model, X[scored]),
     }
 
 
@@ -261,7 +262,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--record", default=RECORDED.stem, help="name of the file in results/")
     parser.add_argument("--jobs", type=int, default=1, help="threads of one fit")
     parser.add_argument("--budget", type=float, default=np.inf, help="seconds; then no new fit")
-    parser.add_argument("--report", action="store_true", help="print what is recorded, fit nothing")
+    parser.add_argument("--report", action="store_true", help="print the records, fit nothing")
     parser.add_argument("--quick", action="store_true", help="a smoke run, not recorded")
     options = parser.parse_args(argv)
     names = options.names or list(TABLE_3)
@@ -283,7 +284,7 @@ def main(argv: list[str] | None = None) -> None:
             try:
                 work(run, names, methods)
             except OutOfTimeError:
-                print("The budget is spent; run again to go on.", flush=True)
+                print("The budget is spent; run again to continue.", flush=True)
         report(run, names, methods)
 
 

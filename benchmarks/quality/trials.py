@@ -1,10 +1,10 @@
-"""Choose a setting on validation rows, then judge it on test rows, seed by seed.
+"""Choose a setting on validation rows, then score it on test rows, seed by seed.
 
-The one procedure of all DGT tables. Settings are compared by the score on validation rows of models
-learned from training rows; the best is learned from training and validation rows together with so
-many seeds, and judged on test rows. That is so for ours and for the peers alike; a DGT tree sets
-apart a part of the rows it is given, to choose its pass and its restart by. Where a table has
-several splits, each chooses for itself, and seed s has split s modulo their number.
+All DGT tables use this procedure. Settings are compared by the score on validation rows of models
+trained on training rows. The best is trained on training and validation rows together, once per
+seed, and scored on test rows. The same holds for our methods and the others. A DGT tree also holds
+out some of its rows to choose its epoch and its restart. If a table has several splits, each
+chooses its own setting, and seed s has split s modulo their number.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from hardwood.selection.size import microseconds, size_of
 Pair = tuple[Task, Method]
 
 _QUICK = {"rows": 400, "settings": 2, "seeds": 2}
-_FIRST_CHOOSING_SEED = 1000  # seeds of the fits that choose are not those of the fits that count
+_FIRST_CHOOSING_SEED = 1000  # fits that compare settings and final fits have different seeds
 
 
 class OutOfTimeError(Exception):
@@ -38,7 +38,7 @@ class OutOfTimeError(Exception):
 
 @dataclass
 class Run:
-    """How trials were asked for.
+    """Options of the trials.
 
     Parameters
     ----------
@@ -47,13 +47,13 @@ class Run:
     results
         File of the experiment.
     n_seeds
-        Fits that count, per data set and method.
+        Final fits per data set and method.
     n_jobs
         Threads of one fit.
     is_quick
-        Few rows, settings, seeds and passes.
+        Few rows, settings, seeds and epochs.
     deadline
-        By `time.monotonic`, after which no fit is started.
+        By `time.monotonic`; no fit starts after it.
     """
 
     data: Path
@@ -126,7 +126,7 @@ def _choosing_entry(run: Run, pair: Pair, options: Setting, split: int, repeat: 
 
 
 def _run_entry(run: Run, pair: Pair, setting: Setting, split: int, seed: int) -> Entry:
-    """Fit on training and validation rows, and judge on test rows."""
+    """Fit on training and validation rows, and score on test rows."""
     table = run.parts(pair[0], split)
     processor_start = time.process_time()
     model, seconds = _fitted(run, pair, setting, (table, table.learnable), seed)
@@ -139,7 +139,7 @@ def _run_entry(run: Run, pair: Pair, setting: Setting, split: int, seed: int) ->
         "setting": setting,
         "score": found,
         "seconds": seconds,
-        "processor_seconds": processor_seconds,  # of all threads: less where others had the machine
+        "processor_seconds": processor_seconds,  # of all threads; excludes other processes
         "test_seconds": time.perf_counter() - start,
         "train_score": score(pair[0], model, table.X[table.learnable], table.y[table.learnable]),
         "rows": {part: len(getattr(table, part)) for part in ("train", "valid", "test")},
@@ -149,7 +149,7 @@ def _run_entry(run: Run, pair: Pair, setting: Setting, split: int, seed: int) ->
 
 
 def _price(model: Any, X: np.ndarray) -> dict[str, Any]:
-    """Return what a fitted model consists of, and microseconds per prediction on one thread."""
+    """Return the size of a fitted model, and microseconds per prediction on one thread."""
     size = size_of(model)
     batch, one_row = microseconds(model, X)
     return {
@@ -164,7 +164,7 @@ def _price(model: Any, X: np.ndarray) -> dict[str, Any]:
 def _fitted(
     run: Run, pair: Pair, setting: Setting, rows: tuple[Parts, np.ndarray], seed: int
 ) -> tuple[Any, float]:
-    """Return a model learned from some rows of a table, and the seconds that took."""
+    """Return a model trained on some rows of a table, and the seconds of the fit."""
     run.check_time()
     (task, method), (table, learned) = pair, rows
     options = {**setting, **(method.quick if run.is_quick else {})}
@@ -181,7 +181,7 @@ def _work_on(run: Run, pair: Pair) -> None:
     ledger = run.ledger(task, method)
     splits = n_splits(run.data, task)
     ledger.facts |= {"parts": split_words(run.data, task)}
-    # A method that draws nothing gives the same model for every seed: once per split.
+    # A deterministic method gives the same model for every seed: one run per split.
     n_runs = run.n_seeds if method.is_random else min(run.n_seeds, splits)
     chosen: dict[int, Setting] = {}
     for seed in range(n_runs):
@@ -196,27 +196,27 @@ def _work_on(run: Run, pair: Pair) -> None:
 
 
 def work(run: Run, pairs: Iterable[Pair]) -> None:
-    """Make what is missing, pair by pair, until all is there or the budget is spent."""
+    """Make the missing fits, pair by pair, until all are recorded or the budget is spent."""
     for task, method in pairs:
         if not (run.data / f"{task.name}.npz").exists():
             print(f"{task.name}: no {task.name}.npz in {run.data}, left out.", flush=True)
             continue
         with alone(run.ledger(task, method).name) as is_alone:
             if not is_alone:
-                print(f"{task.name} {method.name}: another process is at it.", flush=True)
+                print(f"{task.name} {method.name}: another process is working on it.", flush=True)
                 continue
             try:
                 _work_on(run, (task, method))
             except OutOfTimeError:
-                print(f"The budget is spent at {task.name} {method.name}; run again to go on.")
+                print(f"The budget is spent at {task.name} {method.name}; run again to continue.")
                 return
 
 
-# --- what came out -----------------------------------------------------------------------------
+# --- results ----------------------------------------------------------------------------------
 
 
 def summary(run: Run, task: Task, method: Method) -> dict[str, Any] | None:
-    """Return the row of a method on a data set, from what is recorded; None without a run."""
+    """Return the recorded row of a method on a data set; None without a run."""
     ledger = run.ledger(task, method)
     if not ledger.runs:
         return None
@@ -252,7 +252,7 @@ def summary(run: Run, task: Task, method: Method) -> dict[str, Any] | None:
 
 
 def here_words(task: Task, mean: float, sd: float, n_runs: int) -> str:
-    """Write a score of ours; one run has no deviation, and few runs are said to be few."""
+    """Format one of our scores; one run has no deviation, and fewer than five runs are counted."""
     text = words(task, mean, sd)
     if n_runs == 1:
         return f"{text.split(' ')[0]} (1 run)"
@@ -260,20 +260,20 @@ def here_words(task: Task, mean: float, sd: float, n_runs: int) -> str:
 
 
 def words(task: Task, mean: float, sd: float) -> str:
-    """Write a score of ours."""
+    """Format one of our scores: mean ± standard deviation."""
     digits = 2 if task.measure == "accuracy" else 3
     return f"{mean:.{digits}f} ± {sd:.{digits}f}"
 
 
 def paper_words(task: Task, method: str) -> str | None:
-    """Write what the paper reports, with its own digits; None where it does not."""
+    """Format a score of the paper with its own digits; None if it has none."""
     if (score := task.paper.get(method)) is None:
         return None
     return f"{score[0]:.2f} ± {score[1]:.3f}" if task.measure == "rmse" else words(task, *score)
 
 
 def split_counts(row: dict[str, Any]) -> str | None:
-    """Write how many splits are left, of how many where they were grown all at once."""
+    """Format the number of splits left, and of all splits if they were learned at once."""
     if row["splits"] is None:
         return None
     of = "" if row["splits_grown"] is None else f" of {row['splits_grown']:.0f}"
@@ -281,7 +281,7 @@ def split_counts(row: dict[str, Any]) -> str | None:
 
 
 def chosen_words(runs: list[Entry]) -> str:
-    """Write the settings that were chosen, each once, the first two."""
+    """Format the different chosen settings, the first two in full."""
     seen: list[str] = []
     for entry in runs:
         text = ", ".join(f"{key}={_flat(value)}" for key, value in entry["setting"].items())
@@ -305,7 +305,7 @@ def _mean(runs: list[Entry], key: str) -> float | None:
 
 
 def some_of(known: Iterable[object]) -> Callable[[str], list[str]]:
-    """Return how to read an option that lists some of the known words: ``a,b``."""
+    """Return a parser for an option that lists some of the known words: ``a,b``."""
     all_known = [str(word) for word in known]
 
     def listed(text: str) -> list[str]:
@@ -325,12 +325,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=1, help="threads of one fit")
     parser.add_argument("--budget", type=float, default=np.inf, help="seconds; then no new fit")
-    parser.add_argument("--report", action="store_true", help="print what is recorded, fit nothing")
+    parser.add_argument("--report", action="store_true", help="print the records, fit nothing")
     parser.add_argument("--quick", action="store_true", help="a smoke run, not recorded")
 
 
 def run_of(arguments: argparse.Namespace, results: Path, scratch: str) -> Run:
-    """Return the run that a command line asks for; a quick one records in the scratch folder."""
+    """Return the run for a command line; a quick one records in the scratch folder."""
     return Run(
         arguments.data,
         Path(scratch) / results.name if arguments.quick else results,

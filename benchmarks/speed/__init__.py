@@ -1,1 +1,1 @@
-"""How fast, and how small: one script per question."""
+"""Speed and memory: one script per question."""

@@ -1,19 +1,21 @@
-"""Speed of learning from bandit feedback, against Vowpal Wabbit (VW) and PyTorch.
+"""Speed of learning from bandit feedback, compared with Vowpal Wabbit (VW) and PyTorch.
 
     python -m benchmarks.speed.bandit [--tables bulk,rounds,decide,memory] [--quick]
 
-``bulk``: rounds of the paper's estimator in one native call (decide, draw, learn, a step per four
-rounds), against VW's file mode, its text or its cache, whichever is faster (it learns only, from
-actions that were logged, and reads them), and against a loop of PyTorch that does the same as
-ours, row by row.
-``rounds``: `decide` and `learn` called from Python, in turns. The paper's estimator meets VW's
-linear policy, the default, replay included, meets ``--squarecb -q ff``. VW has its text made
-beforehand, but for the label.
-``decide``: how long one `decide` takes, with nothing else going on, and while another thread
-learns without a pause; after each the thread is busy for a moment with something that needs no
-Python (a checksum), as services are, which is when the other one gets on. Wall time; the best block
-of many counts, since the machine has others.
-``memory``: of a process that goes through ten million rounds.
+``bulk``: rounds of the paper's method in one native call (decide, draw, learn, one step per four
+rounds). It is compared with VW's file mode, on text or on its cache, whichever is faster (VW only
+learns from logged actions that it reads), and with a PyTorch loop that does the same row by row.
+
+``rounds``: `decide` and `learn` called from Python, in turns. The paper's method is compared with
+VW's linear policy; the default, including its replay buffer, with ``--squarecb -q ff``. VW's text
+is prepared beforehand except for the label.
+
+``decide``: the time of one `decide`, alone, and while another thread keeps learning. After each
+call the deciding thread is busy for a moment with work that needs no Python (a checksum), as
+services are, so that the other thread can run. Wall time of the best of many blocks, since the
+machine has other work.
+
+``memory``: of a process during ten million rounds.
 """
 
 from __future__ import annotations
@@ -42,13 +44,13 @@ from hardwood.bandit import DGTBandit
 
 EXPLORATION, LEARNING_RATE, ACCUMULATED = 0.3, 1e-3, 4
 BULK_FLOORS = {"vw": 2.0, "torch": 100.0}
-_OTHER_WORK = bytes(1 << 16)  # its checksum takes some ten microseconds
-LONGEST_DECISION = 10.0  # microseconds, of 99 in 100
-MOST_GROWTH = 0.05  # of memory, from one tenth of the rounds to all
+_OTHER_WORK = bytes(1 << 16)  # its checksum takes about ten microseconds
+LONGEST_DECISION = 10.0  # microseconds, 99th percentile
+MOST_GROWTH = 0.05  # of memory, between a tenth of the rounds and all
 
 
 class Case(NamedTuple):
-    """Size of a problem: actions, columns, height of the tree."""
+    """Size of a problem: actions, columns, depth of the tree."""
 
     k: int
     d: int
@@ -59,7 +61,7 @@ CASES = (Case(7, 54, 6), Case(26, 16, 8))
 
 
 class Problem(NamedTuple):
-    """Rows and the action that earns 1; text for VW."""
+    """Rows, and for each the action with reward 1; text for VW."""
 
     X: np.ndarray
     y: np.ndarray
@@ -67,7 +69,7 @@ class Problem(NamedTuple):
 
 
 def problem(case: Case, n: int) -> Problem:
-    """Draw rows around a center per action, in units of their deviation."""
+    """Draw rows around a center per action, scaled to standard deviation 1."""
     rng = np.random.default_rng(0)
     y = rng.integers(case.k, size=n).astype(np.int32)
     X = 1.2 * rng.standard_normal((case.k, case.d))[y] + rng.standard_normal((n, case.d))
@@ -103,7 +105,7 @@ def torch_rounds(case: Case, given: Problem, n: int) -> Call:
 
 
 def write_log(given: Problem, case: Case, path: Path) -> None:
-    """Write rounds of random actions as VW reads them."""
+    """Write rounds with random actions in the format of VW."""
     actions = np.random.default_rng(1).integers(case.k, size=len(given.y))
     with path.open("w", encoding="utf-8") as file:
         for action, label, text in zip(actions, given.y, given.text, strict=True):
@@ -131,7 +133,7 @@ def bulk(case: Case, n: int, n_torch: int, turns: int) -> dict[str, Any]:
         path = Path(folder) / "log.txt"
         write_log(given, case, path)
         cached = f"--cache_file {folder}/log.cache"
-        vw_file(case, path, f"{cached} -k")()  # makes the cache
+        vw_file(case, path, f"{cached} -k")()  # creates the cache
         calls = {
             "ours": our_bulk(case, given),
             "vw_text": vw_file(case, path, ""),
@@ -157,7 +159,7 @@ def bulk(case: Case, n: int, n_torch: int, turns: int) -> dict[str, Any]:
 def bulk_table(is_quick: bool) -> bool:
     table = Table(
         "bandit_bulk",
-        "Rounds per second of the paper's estimator in one call, one thread; floors: twice VW's "
+        "Rounds per second of the paper's method in one call, one thread; floors: twice VW's "
         "file mode, 100 times PyTorch row by row.",
         [
             Column("k", "actions"),
@@ -176,7 +178,7 @@ def bulk_table(is_quick: bool) -> bool:
     n, n_torch, turns = (4000, 100, 1) if is_quick else (20_000, 400, 5)
     for case in CASES:
         table.add(**bulk(case, n, n_torch, turns))
-    return table.finish("VW's file mode learns only: it decides nothing.")
+    return table.finish("VW's file mode only learns; it makes no decisions.")
 
 
 # --- round by round from Python ----------------------------------------------------------------
@@ -250,7 +252,7 @@ def rounds_table(is_quick: bool) -> bool:
                 ratio=ratio,
                 **verdict(ratio >= 1),
             )
-    return table.finish("VW is handed text that was made before; ours is handed rows of an array.")
+    return table.finish("VW is given prepared text, ours rows of an array.")
 
 
 # --- one decision ------------------------------------------------------------------------------
@@ -269,7 +271,7 @@ def timed_decisions(bandit: DGTBandit, X: np.ndarray, n: int, then: Callable[[in
 
 
 class LearningThread:
-    """Learns without a pause from what was logged, beside the thread that decides."""
+    """A thread that keeps learning from logged rounds while another one decides."""
 
     def __init__(self, bandit: DGTBandit, given: Problem, k: int) -> None:
         self._bandit, self._given, self._k = bandit, given, k
@@ -317,7 +319,7 @@ def decide_rows(case: Case, method: str, n: int, n_blocks: int) -> list[dict[str
     facts = {**case._asdict(), "method": method}
 
     def wait(token: int) -> None:
-        """Leave a decision open, and let the other thread run."""
+        """Leave a decision without a reward, and let the other thread run."""
         zlib.crc32(_OTHER_WORK)
 
     rows = []
@@ -366,7 +368,7 @@ def decide_table(is_quick: bool) -> bool:
 
 
 def memory_rows(method: str, n_rounds: int) -> dict[str, Any]:
-    """Go through rounds of a small problem; the store of rounds is full after a tenth of them."""
+    """Run rounds of a small problem; the replay buffer is full after a tenth of them."""
     import psutil
 
     case = Case(3, 4, 3)
@@ -380,7 +382,7 @@ def memory_rows(method: str, n_rounds: int) -> dict[str, Any]:
     for _ in range(n_marks):
         for _ in range(max(1, n_rounds // (n_marks * len(given.y)))):
             bandit.replay(given.X, given.y)
-        for i in range(n_rounds // (n_marks * 100)):  # and decisions that are never answered
+        for i in range(n_rounds // (n_marks * 100)):  # and decisions that never get a reward
             bandit.decide(given.X[i % len(given.y)])
         gc.collect()
         sizes.append(process.memory_info().rss / 2**20)
@@ -401,7 +403,7 @@ def memory_table(is_quick: bool) -> bool:
     table = Table(
         "bandit_memory",
         f"Resident memory over many rounds, MB; floor: at most {100 * MOST_GROWTH:.0f} % more at "
-        "the end than after a tenth. One unanswered decision per 100 rounds.",
+        "the end than after a tenth. One decision without a reward per 100 rounds.",
         [
             Column("method", "method", width=9, words=True),
             Column("rounds", "rounds", ",d", width=12),

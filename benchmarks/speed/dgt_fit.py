@@ -1,14 +1,14 @@
-"""Speed of a whole DGT fit, against PyTorch: letter at height 10, one layer.
+"""Speed of a whole DGT fit, compared with PyTorch: letter at depth 10, one layer.
 
     python -m benchmarks.speed.dgt_fit --data FOLDER [--epochs 20] [--quick]
 
-FOLDER holds ``letter.npz`` (`quality/parts.py`). Both sides learn one tree from the same 15,000
-rows, 30 % of them for validation, by the paper's recipe (Table 11): RMSprop, 1e-2, cosine with 3
-restarts, the gradient clipped at 1e-2, batches of 128, the validation loss after every pass, the
-best pass kept. Ours is `DGTClassifier.fit`, from the array to the tree. The peers are the recipe in
-eager PyTorch: path sums by the dense (leaves, nodes) matrix, as in the authors' code, and, for
-whoever would write it better, by doubling. The number of passes does not matter to the ratio, save
-that ours pays for reading the table and for making the tree once per fit.
+FOLDER holds ``letter.npz`` (`quality/parts.py`). Both sides train one tree on the same 15,000 rows,
+30 % of them for validation, with the paper's procedure (Table 11): RMSprop with rate 1e-2, a cosine
+schedule with 3 restarts, the gradient clipped at 1e-2, batches of 128, the validation loss after
+every epoch, and the best epoch kept. Ours is `DGTClassifier.fit`, from the array to the tree. The
+PyTorch versions are eager: path sums by the dense (leaves, nodes) matrix, as in the authors' code,
+and, as a better implementation, by doubling. The ratio hardly depends on the number of epochs; only
+ours reads the table and builds the tree once per fit.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ PathSums = Callable[[torch.Tensor], torch.Tensor]
 
 
 class TorchTree:
-    """A DGT tree in eager PyTorch, and the recipe; the bias is one more column of ones."""
+    """A DGT tree in eager PyTorch with the paper's training; the bias is one more column."""
 
     def __init__(self, X: np.ndarray, path_sums: PathSums, n_classes: int, seed: int) -> None:
         self.mean, self.deviation = X.mean(0), X.std(0)

@@ -1,13 +1,12 @@
-"""Speed of the overparameterised DGT step, against PyTorch's.
+"""Speed of the overparameterized DGT step, compared with PyTorch.
 
     python -m benchmarks.speed.dgt_layers [--quick]
 
-One step is forward, backward and RMSprop over one batch, the splits being a product of three
-factors with the hidden sizes of Table 12. The peers are two ways to write it in eager PyTorch:
-naive, the batch through three linear layers; and collapsed, the factors multiplied first, in the
-cheapest order (``torch.linalg.multi_dot``), and the batch through the product. Both with the better
-of two ways to make path sums. Before anything is timed, gradients are compared, and the way of a
-few steps.
+One step is forward, backward and RMSprop over one batch; the splits are a product of three factors
+with the hidden sizes of Table 12. There are two eager PyTorch versions: naive, with the batch
+through three linear layers, and collapsed, with the factors multiplied first in the cheapest order
+(``torch.linalg.multi_dot``) and the batch through the product. Both use the faster of two ways to
+compute path sums. Gradients, and the result of a few steps, are compared before anything is timed.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ from hardwood import _probes
 HIDDEN = {4: 600, 6: 1008, 8: 1530, 10: 2046}  # Table 12, twice each
 N_OUTPUTS = 10
 LEARNING_RATE = 1e-3
-# RMSprop's first steps are nearly the sign of the gradient: an entry that is zero but for rounding
-# goes either way, so that the way of a few steps agrees less well than the gradient does.
+# RMSprop's first steps are nearly the sign of the gradient. An entry that is zero except for
+# rounding can have either sign, so the result of a few steps agrees less well than the gradient.
 GRADIENT_TOLERANCE = 1e-5
 WAY_TOLERANCE = 5e-3
 WAY_STEPS, WAY_RATE = 3, 1e-6
@@ -100,10 +99,10 @@ class TorchLayers:
 
 
 def clear_batch(n: int, d: int, h: int) -> Batch:
-    """Draw a batch whose scores are well away from 0 and +-1, where a gradient jumps.
+    """Draw a batch whose scores are far from 0 and +-1, where the gradient jumps.
 
-    A product of factors is rounded, and each side rounds it differently: a score that is nearly
-    zero could send a sample another way, and gradients could not be compared.
+    Each side rounds a product of factors differently. A score near zero could then send a row to
+    another leaf, and gradients could not be compared.
     """
     drawn = dgt_batch(2 * n, d, h, N_OUTPUTS)
     a = np.abs(drawn.X.astype(np.float64) @ drawn.W.T + drawn.b)
@@ -140,7 +139,7 @@ def our_step(batch: Batch, h: int) -> _probes.LearnerProbe:
 
 
 def same_factors(batch: Batch, h: int) -> list[np.ndarray]:
-    """Return the factors that `our_step` starts from: random, of the same product."""
+    """Return random factors with the product that `our_step` starts from."""
     layers = _probes.LinearLayers(2**h - 1, batch.X.shape[1], hidden=[HIDDEN[h]] * 2)
     layers.start_from(np.hstack([batch.W, batch.b[:, None]]), seed=0)
     return layers.factors()
@@ -162,7 +161,7 @@ def check_gradients(batch: Batch, h: int, factors: list[np.ndarray]) -> float:
 
 
 def check_way(batch: Batch, h: int, factors: list[np.ndarray], scores: Splits) -> float:
-    """Compare where a few steps lead; return the difference, relative to the way."""
+    """Compare the result of a few steps; return the difference, relative to the change."""
     ours = our_step(batch, h)
     theirs = TorchLayers(batch, factors, scores, dense_path_sums(h), WAY_RATE)
     start = theirs.weights()
@@ -223,7 +222,7 @@ def main() -> int:
     quick = asks_quick(__doc__, "a few cells")
     table = Table(
         "dgt_layers",
-        f"One overparameterised training step of DGT (L = 3, {N_OUTPUTS} classes; RMSprop "
+        f"One overparameterized training step of DGT (L = 3, {N_OUTPUTS} classes; RMSprop "
         "included), one thread: milliseconds, and how many times faster hardwood is.",
         COLUMNS,
         {"rounds": 2 if quick else 5, "hidden": HIDDEN},

@@ -1,11 +1,10 @@
-"""Speed of the fused DGT step, against PyTorch's.
+"""Speed of the fused DGT step, compared with PyTorch.
 
     python -m benchmarks.speed.dgt_step [--quick]
 
-One step is forward, backward and RMSprop over one batch. The peers are two ways to write it in
-eager PyTorch, with its own RMSprop: path sums as a product with the dense (leaves, nodes) path
-matrix, and path sums by doubling, level by level. Before anything is timed, the gradients of all
-three are compared.
+One step is forward, backward and RMSprop over one batch. There are two eager PyTorch versions, with
+PyTorch's RMSprop: path sums as a product with the dense (leaves, nodes) path matrix, and path sums
+by doubling, level by level. The gradients of all three are compared before anything is timed.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ COLUMNS = [
 
 
 class Sign(torch.autograd.Function):
-    """Sign with sign(0) = 1; straight through where abs(a) <= 1."""
+    """Sign with sign(0) = 1; straight-through estimator where abs(a) <= 1."""
 
     @staticmethod
     def forward(ctx, a):
@@ -57,7 +56,7 @@ class Sign(torch.autograd.Function):
 
 
 class HardMax(torch.autograd.Function):
-    """One-hot of the largest path sum; backward as of the softmax."""
+    """One-hot of the largest path sum; backward like the softmax."""
 
     @staticmethod
     def forward(ctx, q):
@@ -72,7 +71,7 @@ class HardMax(torch.autograd.Function):
 
 
 def path_matrix(h: int) -> torch.Tensor:
-    """+1, -1 or 0: leaf l lies to the right of node i, to its left, or not below it, (L, m)."""
+    """Return (L, m): +1, -1 or 0 for a leaf right of a node, left of it, or not below it."""
     S = np.zeros((2**h, 2**h - 1), dtype=np.float32)
     for leaf in range(2**h):
         for depth in range(h):
@@ -98,7 +97,7 @@ def doubling_path_sums(h: int) -> Callable[[torch.Tensor], torch.Tensor]:
 
 
 class TorchStep:
-    """The step in eager PyTorch; the bias is one more column, which saves it a tensor."""
+    """The step in eager PyTorch; the bias is one more column, which saves a tensor."""
 
     def __init__(self, batch: Batch, path_sums: Callable[[torch.Tensor], torch.Tensor]) -> None:
         ones = np.ones((len(batch.X), 1), dtype=np.float32)
@@ -156,7 +155,7 @@ def our_step(batch: Batch, h: int) -> _probes.LearnerProbe:
 def largest_error(
     found: tuple[np.ndarray, ...], expected: tuple[np.ndarray, ...], what: str
 ) -> float:
-    """Largest difference of gradients, relative to the largest entry of each part."""
+    """Return the largest difference of gradients, relative to the largest entry of each part."""
     errors = [np.abs(a - e).max() / np.abs(e).max() for a, e in zip(found, expected, strict=True)]
     if not max(errors) <= TOLERANCE:
         raise AssertionError(f"gradients of {what} differ by {errors} (dW, db, dtheta)")
@@ -174,8 +173,8 @@ def measure(d: int, n: int, h: int, k: int, rounds: int) -> dict[str, float]:
         probe = our_step(batch, h)
         return lambda: probe.steps(1, LEARNING_RATE)
 
-    # Fresh trees in every round: after thousands of steps on one batch the moments of samples that
-    # are fitted would be denormal numbers, which no real training sees.
+    # Fresh trees in every round: after thousands of steps on one batch, the moments of fitted rows
+    # would be denormal numbers, which do not occur in real training.
     times = interleaved(
         {
             "dense": lambda: TorchStep(batch, dense),

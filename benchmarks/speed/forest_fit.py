@@ -1,11 +1,11 @@
-"""Speed of a DGT-Forest against one tree: fitting on two cores, and prediction on one.
+"""Speed of a DGT forest compared with one tree: fitting on two cores, prediction on one.
 
     python -m benchmarks.speed.forest_fit --data FOLDER [--jobs 2] [--quick]
 
-FOLDER holds ``ailerons.npz`` (`quality/parts.py`). A forest of 30 trees and one tree are learned
-with the same settings and the same number of threads; one tree from one start cannot use more than
-one of them. The clock is the wall's, since threads are the point: the machine must be idle.
-Prediction has one thread, and its time per tree is set beside that of one tree.
+FOLDER holds ``ailerons.npz`` (`quality/parts.py`). A forest of 30 trees and one tree are trained
+with the same settings and number of threads; one tree from one start uses only one of them. Times
+are wall times, since the question is about threads, so the machine must be idle. Predictions use
+one thread; their time per tree is compared with that of one tree.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def row(what: str, times: dict[str, Timing]) -> dict[str, Any]:
 
 
 def fits(X: np.ndarray, y: np.ndarray, n_jobs: int) -> dict[str, Callable[..., Any]]:
-    """Return how to fit one tree, from one random start, and a forest, which has no restarts."""
+    """Return functions that fit one tree from one start, and a forest, which has no restarts."""
 
     def tree(n_restarts: Any = 1, **options: Any) -> DGTRegressor:
         options = {**SETTINGS, "n_jobs": n_jobs, "random_state": 0, **options}
@@ -67,10 +67,10 @@ def fits(X: np.ndarray, y: np.ndarray, n_jobs: int) -> dict[str, Callable[..., A
 
 
 def add_fits(report: Table, fit: dict[str, Callable[..., Any]], rounds: int, epochs: int) -> None:
-    """Time fits with the same settings and passes, and as a user gets them by default.
+    """Time fits with the same settings and epochs, and with the defaults.
 
-    By default a tree is the best of several starts and stops early, a forest does neither. Where
-    both stop early, each of its own accord, the ratio is also one of passes: it has no floor.
+    By default a tree is the best of several starts and stops early; a forest does neither. If both
+    stop early, the ratio also depends on their numbers of epochs, so it has no floor.
     """
     asked = (
         (f"fit, {epochs} passes each", {"max_epochs": epochs, "early_stopping": False}, True),
@@ -103,7 +103,7 @@ def main() -> int:
     parser.add_argument("--data", type=Path, required=True, help="a folder with ailerons.npz")
     parser.add_argument("--jobs", type=int, default=2, help="threads of a fit")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--quick", action="store_true", help="few passes, once, not recorded")
+    parser.add_argument("--quick", action="store_true", help="few epochs, once, not recorded")
     arguments = parser.parse_args()
     table = parts(arguments.data, TASKS["ailerons"], 0)
     X, y = table.X[table.learnable], table.y[table.learnable]

@@ -1,11 +1,11 @@
-"""Speed of a forest's prediction against that of its trees, one after the other.
+"""Speed of predictions of a forest, compared with its trees one after the other.
 
     python -m benchmarks.speed.forest_inference [--quick]
 
-`ObliqueForest.predict_proba` of 30 perfect trees with dense splits is set beside 30 times
-`ObliqueTree.apply`, which finds leaves and looks up nothing, and beside 30 times `predict_proba`
-with the sum that a user would take. The forest's part of the former is at most 1 where its height
-is 6, for two outputs.
+`ObliqueForest.predict_proba` of 30 perfect trees with dense splits is compared with 30 calls of
+`ObliqueTree.apply`, which find leaves without reading their values, and with 30 calls of
+`predict_proba` and their sum. Floor: at depth 6 with two outputs, the forest takes at most the time
+of the calls of `apply`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def measure(forest: ObliqueForest, X: np.ndarray, rounds: int) -> dict[str, floa
     trees = forest.trees
     together = sum(tree.predict_proba(X) for tree in trees) / N_TREES
     if not np.array_equal(forest.predict_proba(X), together):
-        raise AssertionError("the forest does not answer as its trees do")
+        raise AssertionError("the forest does not predict as its trees do")
     times = interleaved(
         {
             "apply": lambda: lambda: [tree.apply(X) for tree in trees],

@@ -1,12 +1,11 @@
-"""Speed of the engine's small matrix product, against a library's.
+"""Speed of the engine's small matrix product, compared with OpenBLAS.
 
     python -m benchmarks.speed.gemm [--quick]
 
-C = A B in float32 at the shapes of the DGT step, against OpenBLAS through NumPy's `matmul` (rows
-first) and SciPy's `sgemm` (columns first, so it is given the transposed problem: no copies). The
-engine's kernel is repeated inside one call. NumPy and SciPy need a call from Python for each
-product; its time is measured with 8 x 8 matrices and subtracted, so that kernels are compared (and
-the library, if anything, favored).
+C = A B in float32 with the shapes of the DGT step, compared with OpenBLAS through NumPy's `matmul`
+(row-major) and SciPy's `sgemm` (column-major, so it gets the transposed problem without copies).
+The engine's kernel is repeated inside one call. NumPy and SciPy need a Python call per product; the
+time of a call, measured with 8 x 8 matrices, is subtracted, which favors OpenBLAS if anything.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ COLUMNS = [
 
 
 def shapes() -> Iterator[tuple[str, int | None, int, int, int, int]]:
-    """Yield what it is, d, h, and the rows, inner size and columns; d = 100 is stored as 104."""
+    """Yield the name, d, h, and the rows, inner size and columns; d = 100 is stored as 104."""
     for d, h in ((16, 4), (16, 6), (16, 8), (16, 10), (104, 4), (104, 6), (104, 8), (104, 10)):
         yield "scores", d, h, 2**h - 1, d, TILE
         yield "gradient", d, h, 2**h - 1, TILE, d
@@ -57,7 +56,7 @@ def random_matrix(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarra
 
 
 def calls(m: int, k: int, n: int) -> dict[str, Call]:
-    """Return one product by each implementation; ours is REPEATS products."""
+    """Return one product per implementation; ours is REPEATS products."""
     rng = np.random.default_rng([m, k, n])
     A, B, C = random_matrix(rng, (m, k)), random_matrix(rng, (k, n)), aligned((m, n))
     expected = A.astype(np.float64) @ B

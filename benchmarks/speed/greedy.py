@@ -1,13 +1,13 @@
-"""Speed of greedy trees: exact axis splits against scikit-learn's, and what oblique ones cost.
+"""Speed of greedy trees: exact axis-aligned splits compared with scikit-learn, and oblique ones.
 
     python -m benchmarks.speed.greedy --data FOLDER [--depth 18] [--quick]
 
-FOLDER holds ``mnist.npz``, ``covtype.npz`` and ``letter.npz`` with arrays X and y. Both learners
-have one thread, all rows and the same depth and criterion, and each is timed from the array to the
-fitted estimator; ours also orders the rows, merges equal ones and learns the columns' units. The
-clock is the processor's, which other work on the machine does not touch much. Accuracies are on the
-training rows: they show that both found trees of the same quality, ties being broken differently.
-Small tables have no floor: what is done around the growing takes a few hundredths of a second.
+FOLDER holds ``mnist.npz``, ``covtype.npz`` and ``letter.npz`` with arrays X and y. Both libraries
+use one thread, all rows, the same depth and the same criterion, and are timed from the array to the
+fitted estimator; ours also sorts the rows, merges equal ones and computes the scale of the columns.
+Times are processor times, which other work on the machine hardly affects. Accuracies on training
+rows show that both find trees of the same quality; they break ties differently. Small tables have
+no floor: the work around growing takes a few hundredths of a second.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from benchmarks.record import Column, Table, verdict
 from benchmarks.timing import in_turns, one_thread
 from hardwood import GreedyTreeClassifier
 
-LEAST_RATIO = 1.0  # as fast as scikit-learn, where growing is what takes the time
+LEAST_RATIO = 1.0  # times as fast as scikit-learn, on tables where growing takes most of the time
 LEAST_ROWS = 50_000
 TABLES = ("letter", "covtype", "mnist")
 OBLIQUE = ("random", "oc1", "co2")
@@ -108,9 +108,9 @@ def main() -> int:
             chosen = np.random.default_rng(0).permutation(len(X))[:2000]
             X, y = X[chosen], y[chosen]
         compare_axis(report, name, X, y, arguments.depth, rounds)
-        if name != "covtype":  # half a million rows: OC1 would take most of an hour
+        if name != "covtype":  # half a million rows: OC1 would take almost an hour
             time_oblique(report, name, X, y, arguments.depth)
-    return 0 if report.finish("Oblique searches have no peer here.") else 1
+    return 0 if report.finish("Oblique splits are not compared with another library.") else 1
 
 
 if __name__ == "__main__":

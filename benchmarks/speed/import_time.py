@@ -1,9 +1,9 @@
-"""Time of `import hardwood`, against `import sklearn`.
+"""Time of `import hardwood`, compared with `import sklearn`.
 
     python -m benchmarks.speed.import_time [--quick]
 
-Wall time of fresh interpreters, in turns, less that of one which imports nothing. Importing must
-never load torch; that is asserted. The environment is the user's: nothing is set to one thread.
+Wall time of new interpreters, in turns, minus that of one that imports nothing. The script also
+checks that importing never loads torch. The environment is the user's: threads are not limited.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ STATEMENTS = (
     "import numpy",
     "from sklearn.tree import DecisionTreeClassifier",
 )
-# Names arrive when first used, so the second line shows what a program pays to use a saved model,
-# and the third what one pays to learn.
+# Names are imported on first use, so the second line shows the time for using a saved model, and
+# the third the time for training one.
 OURS = tuple(statement for statement in STATEMENTS if "hardwood" in statement)
 COLUMNS = [
     Column("statement", "statement", width=47, words=True),

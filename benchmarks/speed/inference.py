@@ -1,13 +1,13 @@
-"""Speed of batch inference, against peers and against reading the table.
+"""Speed of batch predictions, compared with other libraries and with reading the table.
 
     python -m benchmarks.speed.inference [--table peers|reading] [--quick]
 
 Table 1, peers, 54 features: `ObliqueTree.apply` and `.predict` of a perfect tree with dense splits
-against scikit-learn's `tree_.apply` (the same kind of answer: leaf numbers) and
-`DecisionTreeClassifier.predict` of a CART of equal depth, onnxruntime's answer for that CART, and
-LightGBM with 100 trees. A split of theirs reads one feature, one of ours multiplies all of them.
+are compared with scikit-learn's `tree_.apply` (which also returns leaf numbers) and
+`DecisionTreeClassifier.predict` of a CART of equal depth, with onnxruntime for that CART, and with
+LightGBM with 100 trees. Their splits read one feature; ours multiply all of them.
 
-Table 2, reading: the same against the time to read the table once, for 16 to 784 features.
+Table 2, reading: the same compared with the time to read the table once, for 16 to 784 features.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PEERS_D = 54
 HEIGHTS = (4, 6, 8, 10, 12)
 FLOOR_APPLY = {4: 1.2, 6: 1.2, 8: 1.0, 10: 1.0, 12: 0.9}  # times tree_.apply
 FLOOR_BOOSTED = 40.0  # times LightGBM with 100 trees
-N_BOOSTED = 20_000  # rows for LightGBM, which would take seconds for the million
+N_BOOSTED = 20_000  # rows for LightGBM, which would take seconds for a million
 READING_ROWS = {16: 1_000_000, 54: 1_000_000, 100: 1_000_000, 784: 200_000}
 
 PEERS_COLUMNS = [
@@ -57,9 +57,9 @@ READING_COLUMNS = [
 
 
 def reads_once(X: np.ndarray) -> Call:
-    """Read all of X and compute next to nothing: the bitwise or of its 64-bit words.
+    """Read all of X and compute almost nothing: the bitwise or of its 64-bit words.
 
-    Of NumPy's reductions, the one with the least arithmetic.
+    This is NumPy's reduction with the least arithmetic.
     """
     words = X.reshape(-1).view(np.int64)
     return lambda: np.bitwise_or.reduce(words)

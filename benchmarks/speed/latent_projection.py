@@ -1,13 +1,14 @@
-"""Figure 5 of the latent trees paper: time of the pruned-traversal program, against its peers.
+"""Figure 5 of the latent trees paper: time of the pruned-traversal program, for three solvers.
 
     python -m benchmarks.speed.latent_projection [--quick]
 
-Ours (traversals, activities, and the gradient of both) against two peers:
+Ours (traversals, activities, and the gradient of both) is compared with two others:
 
-``sorted``: the same program as the paper solves it, in NumPy: every node's values sorted once
-(NumPy sorts with vector instructions), the best activity from their running sums, violators pooled
-from the highest down, each group's sorted values merged. Values only, without a gradient; ours is
-timed without one, too, from the same q.
+``sorted``: the paper's algorithm for the same program, in NumPy. It sorts every node's values once
+(NumPy sorts with vector instructions), finds the best activity from their running sums, and pools
+violators from the highest node down by merging the groups' sorted values. It computes values only,
+so ours is then timed without a gradient too, from the same q.
+
 ``generic``: cvxpylayers, a differentiable solver for any convex program, values and gradient.
 
 Rewards q are the paper's (scores of random splits) or drawn at random for every node, which pools
@@ -30,7 +31,7 @@ from benchmarks.timing import Call, in_turns, one_thread
 from hardwood import _native
 
 FLOORS = {"sorted": 4.0, "generic": 100.0}
-FLOOR_FROM = 100_000  # values n |T|; below, the sorted peer has no floor
+FLOOR_FROM = 100_000  # values n |T|; with fewer there is no floor against the sorted algorithm
 SIZES = [(n, depth) for depth in (3, 5, 7, 9) for n in (128, 1024, 8192) if n << depth < 3_000_000]
 GENERIC = [(n, 3) for n in (4, 16, 64)]
 PICTURE = Path(__file__).resolve().parents[2] / "docs" / "images" / "latent_projection.png"
@@ -69,7 +70,7 @@ def rewards(kind: str, n: int, depth: int) -> np.ndarray:
 
 
 class Ours:
-    """The engine, with memory for its results as torch would allocate it."""
+    """The engine, with memory for its results allocated as by torch."""
 
     def __init__(self, q: np.ndarray, pruning: float) -> None:
         n_nodes = q.shape[1]
@@ -98,7 +99,7 @@ class Ours:
 
 
 def best_activity(ordered: np.ndarray, price: float) -> np.ndarray:
-    """Return Proposition 2's activity for rows of values in falling order, (..., m)."""
+    """Return the activity of Proposition 2 for rows of values in decreasing order, (..., m)."""
     best = np.cumsum(ordered, axis=-1, dtype=np.float64)
     best /= price + np.arange(1, ordered.shape[-1] + 1)
     ends = best[..., :-1] > ordered[..., 1:]
@@ -166,7 +167,7 @@ def generic_program(q: np.ndarray, pruning: float) -> Call:
 
 
 def check(expected: Any, found: Any, tolerance: float) -> None:
-    """Refuse to time what does not give the same."""
+    """Raise an error if the implementations disagree."""
     difference = float(np.abs(np.asarray(expected) - np.asarray(found)).max())
     if difference > tolerance:
         raise AssertionError(f"results differ by {difference}")

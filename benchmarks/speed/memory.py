@@ -2,10 +2,10 @@
 
     python -m benchmarks.speed.memory [--quick]
 
-Each case is a process of its own: it makes a float32 table, fits an estimator for two epochs, and
-reports its largest resident memory. Counted is what lies above the process with everything imported
-and nothing made: the table itself, the target, and whatever fitting adds. The environment is the
-user's: memory settings that help peers in other tables are left alone.
+Each case is its own process. It creates a float32 table, fits an estimator for two epochs, and
+reports its largest resident memory. The memory of a process with all imports and no data is
+subtracted; the rest is the table, the target, and the memory of fitting. The environment is the
+user's, without the memory settings that help other libraries elsewhere.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def resident() -> int:
 def peak() -> int:
     """Return the largest resident memory so far.
 
-    At its start a process inherits its parent's on some systems; the parent here is far smaller
-    than any case.
+    On some systems a process inherits its parent's value at the start; the parent here is much
+    smaller than any case.
     """
     unit = 1 if sys.platform == "darwin" else 1024
     return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -122,7 +122,7 @@ def main() -> int:
     )
     for case in QUICK if arguments.quick else CASES:
         table.add(**row_of(*case))
-    passed = table.finish("Before fit: the table and the target, int64 or float64.")
+    passed = table.finish("Before the fit: the table and the target, int64 or float64.")
     return 0 if passed else 1
 
 

@@ -1,20 +1,20 @@
-"""Figure 4 of the non-greedy paper: loss-augmented inference in three ways, against depth.
+"""Figure 4 of the non-greedy paper: loss-augmented inference in three ways, by depth.
 
     python -m benchmarks.speed.non_greedy_inference --data FOLDER [--tables step] [--quick]
 
-SGD on Connect4 (`connect4.npz`), batches of 128, by asking every leaf ("exhaustive", Eq. 10), by
-branch and bound ("exact", the same leaf) and within the Hamming ball of radius 1 ("fast", Eq. 13).
-One thread, whole passes over 2048 training rows: inference and the step it is for, so that ratios
-of inference alone would be larger. The clock is read between passes of one fit, the three ways take
-turns, the best pass counts. Steps are 1e-9 long, so that all passes see the same tree:
+SGD on Connect4 (`connect4.npz`) with batches of 128, and inference by evaluating every leaf
+("exhaustive", Eq. 10), by branch and bound ("exact", the same leaf) and within the Hamming ball of
+radius 1 ("fast", Eq. 13). One thread, whole epochs over 2048 training rows: inference and its step,
+so ratios of inference alone would be larger. Time is read between epochs of one fit, the three ways
+take turns, and the best epoch counts. The learning rate is 1e-9, so all epochs see the same tree:
 
-- `start`: the axis-aligned tree of that depth, learned from all training rows;
-- `trained`: after 8 passes of stable SGD over them (rate 0.1, nu 43).
+- `start`: the axis-aligned tree of that depth, trained on all training rows;
+- `trained`: after 8 epochs of stable SGD over them (rate 0.1, nu 43).
 
-That branch and bound finds the leaf that asking every leaf finds, and the same bound, is checked
-for all of these rows. The floor is 10 times the examples per second at depth 14.
+The script checks for all of these rows that branch and bound finds the same leaf and the same bound
+as evaluating every leaf. The floor is 10 times the examples per second at depth 14.
 
-A second table shows what a step of the fast variant costs: perfect trees with random splits on
+A second table shows the time of a step of the fast variant: perfect trees with random splits on
 random rows of p columns. The paper says O(depth^2 p).
 """
 
@@ -54,7 +54,7 @@ NEXT_TO_NOTHING = 1e-9
 
 STEP_DEPTHS, STEP_COLUMNS = (4, 6, 8, 10, 12, 14), (64, 256, 1024)
 LARGEST_TREE = 2**23  # weights
-IN_CACHE = 2**18  # weights, 1 MiB: larger trees measure the memory of the machine, too
+IN_CACHE = 2**18  # weights, 1 MiB: the time of larger trees also depends on the machine's memory
 N_CLASSES = 10
 
 COLUMNS = [
@@ -85,7 +85,7 @@ def task_of(X: np.ndarray, y: np.ndarray) -> Task:
 
 
 def states(task: Task, depth: int) -> dict[str, StartTree]:
-    """Return the trees that are timed."""
+    """Return the trees to time."""
     axis = Greedy(splitter="axis", max_depth=depth).start_tree(task, Run())
     start = left_to_right(start_from(axis, task))
     learner = NonGreedy(nu=NU, learning_rate=RATE, max_epochs=TRAINING_PASSES, early_stopping=False)
@@ -95,7 +95,7 @@ def states(task: Task, depth: int) -> dict[str, StartTree]:
 def learned_from(
     tree: StartTree, task: Task, learner: NonGreedy, run: Run | None = None
 ) -> StartTree:
-    """Learn on from a tree as it is: `NonGreedy.fit` would make its leaves cautious."""
+    """Continue training a tree without change: `NonGreedy.fit` would smooth its leaves."""
     runs = run_engine(
         "non_greedy",
         task,
@@ -115,7 +115,7 @@ def learned_from(
 def seconds_per_pass(
     task: Task, tree: StartTree, ways: tuple[Inference, ...], rounds: int
 ) -> dict[Inference, float]:
-    """Return the best processor time of a pass, by the way of inference; they take turns."""
+    """Return the best processor time of an epoch per way of inference, measured in turns."""
     best: dict[Inference, float] = dict.fromkeys(ways, np.inf)
     for _ in range(rounds):
         for way in ways:
@@ -133,14 +133,14 @@ def _best_pass(task: Task, tree: StartTree, way: Inference) -> float:
         max_epochs=3,
         early_stopping=False,
     )
-    # The first pass also prepares the bounds of all leaves.
+    # The first epoch also prepares the bounds of all leaves.
     run = Run(callbacks=(lambda _: ends.append(time.process_time()),))
     learned_from(tree, task, learner, run)
     return float(np.diff(ends).min())
 
 
 def found_by(task: Task, tree: StartTree, way: Inference) -> dict[str, np.ndarray]:
-    """Return what inference finds for the training rows."""
+    """Return the result of inference for the training rows."""
     rows = task.schema.encoder.encode(np.ascontiguousarray(task.matrix[task.train]))
     probe = _probes.LearnerProbe(
         "non_greedy",
@@ -207,7 +207,7 @@ def draw(rows: list[dict[str, float]]) -> None:
         ax.set_yscale("log")
         ax.set_xlabel("depth")
         ax.set_title({"start": "at the start", "trained": "trained"}[state])
-    axes[0].set_ylabel("seconds for a pass over Connect4, one thread")
+    axes[0].set_ylabel("seconds per epoch on Connect4, one thread")
     axes[0].legend()
     figure.savefig(PICTURE, dpi=150)
 

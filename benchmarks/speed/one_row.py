@@ -1,9 +1,9 @@
-"""Time of one row, asked from Python.
+"""Time to predict one row from Python.
 
     python -m benchmarks.speed.one_row [--quick]
 
-54 features, depth 8. `ObliqueTree.predict_one` against onnxruntime's answer for a CART and
-scikit-learn's bare `tree_.apply`; `DGTClassifier.predict` on a table of one row against
+54 features, depth 8. `ObliqueTree.predict_one` is compared with onnxruntime for a CART and with
+scikit-learn's bare `tree_.apply`; `DGTClassifier.predict` on a table of one row with
 `DecisionTreeClassifier.predict`.
 """
 
@@ -22,8 +22,8 @@ from hardwood import DGTClassifier
 
 D, H = 54, 8
 N_TRAIN = 20_000
-N_ROWS = 64  # different rows that are asked for in turn
-FLOOR = 1 / 5  # of the peer's time
+N_ROWS = 64  # different rows, predicted in turn
+FLOOR = 1 / 5  # of the other library's time
 
 COLUMNS = [
     Column("what", "hardwood", width=34, words=True),
@@ -37,7 +37,7 @@ COLUMNS = [
 
 
 def ask_each(function: Callable[[Any], Any], inputs: Sequence[Any]) -> Callable[[], Call]:
-    """Return a call that asks for every row, one by one."""
+    """Return a call that predicts every row, one by one."""
 
     def call() -> None:
         for row in inputs:

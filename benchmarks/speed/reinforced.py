@@ -1,15 +1,15 @@
-"""Speed of learning a reinforced tree, against PyTorch: seconds per pass at depths 5, 8 and 10.
+"""Speed of training a reinforced tree, compared with PyTorch: seconds per epoch at depths 5, 8, 10.
 
     python -m benchmarks.speed.reinforced [--passes 3] [--quick]
 
 Rows are drawn with seed 0 in the shapes of letter (6,661 x 16, 26 classes) and of a tenth of mnist
-(5,000 x 784, 10 classes), as the paper's Table 1 has them. Both sides learn a perfect binary tree
-by Adam from batches of 128 with the cross-entropy: by 10 sampled trajectories per row with the
-leave-one-out baseline, or by the exact expectation. Ours is `Reinforced.fit`, from
-a task that was read to a model. The peer is the same written straightforwardly in eager PyTorch:
-the scores of all nodes by one matrix product, trajectories level by level for all rows and samples
-at once, autograd for the rest; it is given encoded rows. The floor is for sampled trajectories at
-depth 8 on the smaller table. One thread each, in turns, by processor time.
+(5,000 x 784, 10 classes), as in the paper's Table 1. Both sides train a perfect binary tree by Adam
+with batches of 128 and the cross-entropy, either by 10 sampled trajectories per row with the
+leave-one-out baseline or by the exact expectation. Ours is `Reinforced.fit`, from a task to a
+model. The other is a straightforward version in eager PyTorch, given encoded rows: the scores of
+all nodes by one matrix product, trajectories level by level for all rows and samples at once, and
+autograd. The floor is for sampled trajectories at depth 8 on the smaller table. One thread each, in
+turns, by processor time.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ COLUMNS = [
 
 
 class Rows(NamedTuple):
-    """A table that was drawn."""
+    """A randomly drawn table."""
 
     name: str
     X: np.ndarray
@@ -70,7 +70,7 @@ class TorchPolicy:
         self.generator = generator
 
     def sampled_loss(self, X: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        """Return what has the estimate of Sec. 2.3 as its gradient."""
+        """Return a loss whose gradient is the estimate of Sec. 2.3."""
         scores = X @ self.W.t()  # (B, m)
         B, M = len(X), N_SAMPLES
         node = torch.zeros((B, M), dtype=torch.long)

@@ -1,6 +1,6 @@
-"""Soft tree ensembles as one writes them in PyTorch: dense, every row to every leaf.
+"""Dense soft tree ensembles in PyTorch: every row reaches every leaf.
 
-All splits of all trees in one product, probabilities level by level. Needs torch alone.
+All splits of all trees in one product, probabilities level by level. Needs only torch.
 """
 
 from __future__ import annotations

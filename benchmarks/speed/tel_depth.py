@@ -1,14 +1,14 @@
-"""Figure 3 of the TEL paper: training time against depth, conditional against dense.
+"""Figure 3 of the TEL paper: training time by depth, conditional and dense.
 
     python -m benchmarks.speed.tel_depth [--quick]
 
-10 trees, batches of 256, Adam at 0.1 (Sec. 4.1: 50 epochs). Ours is the native training of
-`TELClassifier` on 5120 made rows of 20 columns, all of it, from the start, where every leaf is
-reached, to the end: seconds per epoch, mean over 50 epochs. The peer trains soft trees with the
-logistic function in eager PyTorch (`soft_trees.py`), whose passes cost the same whatever was
-learned: seconds of one pass, from at least 4 of its steps. To be fair to PyTorch, the same under
-`torch.compile` is shown, too, at the depths that have a floor; floors are of the eager peer. One
-thread each, warmed up, in turns, best of several. Writes ``docs/images/tel_depth.png``.
+10 trees, batches of 256, Adam at 0.1 (Sec. 4.1: 50 epochs). Ours is the whole native training of
+`TELClassifier` on 5120 random rows of 20 columns, from the start, where rows reach every leaf, to
+the end: seconds per epoch, mean over 50 epochs. The PyTorch version trains soft trees with the
+logistic function in eager mode (`soft_trees.py`), whose epochs always take the same time: seconds
+of one epoch, from at least 4 of its steps. The same version under `torch.compile` is shown too, at
+the depths that have a floor; floors are against the eager one. One thread each, warmed up, in
+turns, best of several. Writes ``docs/images/tel_depth.png``.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
-"""Speed of the tree ensemble layer on a GPU, against dense soft trees in PyTorch.
+"""Speed of the tree ensemble layer on a GPU, compared with dense soft trees in PyTorch.
 
     PYTHONPATH=src python -m benchmarks.speed.tel_gpu [--depths 4 6] [--out FILE]
 
-One step is forward and backward, by the input and all parameters, in float32. The peers are the
-soft trees of `soft_trees.py`, gradients by autograd: with the same smooth step, with the logistic
-function, and the former compiled. Before anything is timed, gradients are compared.
+One step is forward and backward, for the input and all parameters, in float32. It is compared with
+the soft trees of `soft_trees.py` and gradients by autograd: with the same smooth step, with the
+logistic function, and with the compiled smooth step. Gradients are compared before anything is
+timed.
 
-Two times: of the GPU, from steps that are replayed as a CUDA graph, and of a step that Python
-starts piece by piece, which is what a small network waits for. Rows are measured at the start,
-where most samples reach most leaves, and after training on labels that a random network gives,
-where they reach few. Needs torch with Triton, and neither NumPy nor the engine.
+There are two times: on the GPU alone, from steps replayed as a CUDA graph, and of a step launched
+from Python, which is what a small network waits for. Both are measured at the start, where most
+rows reach most leaves, and after training on the labels of a random network, where they reach few.
+Needs torch with Triton, but neither NumPy nor the engine.
 """
 
 from __future__ import annotations
@@ -68,13 +69,13 @@ def step_of(model: Callable[[Tensor], Tensor], x: Tensor, layer: nn.Module) -> C
 
 
 def difference(step: Callable, other: Callable) -> float:
-    """Largest difference of gradients, relative to the largest entry of each."""
+    """Return the largest difference of gradients, relative to the largest entry of each."""
     pairs = zip(step(), other(), strict=True)
     return max(float((a - b).abs().max() / b.abs().max()) for a, b in pairs)
 
 
 def milliseconds(run: Callable, repeats: int = 15) -> float:
-    """Median time between events around a run."""
+    """Return the median time between events around a run."""
     times = []
     for _ in range(repeats):
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -87,7 +88,7 @@ def milliseconds(run: Callable, repeats: int = 15) -> float:
 
 
 def measure(step: Callable) -> dict[str, float]:
-    """Milliseconds of a step, replayed and from Python, and the most memory that it took."""
+    """Return the milliseconds of a step, replayed and from Python, and its peak memory."""
     aside = torch.cuda.Stream()
     aside.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(aside):
@@ -107,7 +108,7 @@ def measure(step: Callable) -> dict[str, float]:
 
 
 def compare(layer: TreeEnsembleLayer, n: int, is_compiled: bool) -> dict[str, float]:
-    """Time the layer, whose input is normal already, and its peers on its parameters."""
+    """Time the layer, whose input is normalized, and the other versions with its parameters."""
     x = torch.randn(n, D, device="cuda", requires_grad=True)
     parameters = (layer.weight, layer.bias, layer.leaves)
 
@@ -133,7 +134,7 @@ def compare(layer: TreeEnsembleLayer, n: int, is_compiled: bool) -> dict[str, fl
 
 
 def write(table: Table, path: Path) -> str:
-    """Keep what there is of a table; return what is to be said about it."""
+    """Record the rows so far; return a note about them."""
     largest = max(row["difference"] for row in table.rows)
     note = f"Gradients differ from the dense ones by at most {largest:.1e} of their largest entry."
     replace(path, table.records)

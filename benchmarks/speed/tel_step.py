@@ -1,12 +1,13 @@
-"""Speed of one TEL step, forward and backward, against dense soft trees in PyTorch.
+"""Speed of one TEL step, forward and backward, compared with dense soft trees in PyTorch.
 
     python -m benchmarks.speed.tel_step [--quick]
 
-10 trees, a batch of 256, one output; gradients by W, b, O and the input. `start`: weights uniform
-in +-0.01, as learning begins, where (nearly) all leaves are reached. `learned`: weights so large
-that few are, as at the end. Ours are the functions behind `hardwood.nn.TreeEnsembleLayer`, with the
-forward pass repeated on the way back, as the layer does. The peers are `soft_trees.py` with the
-logistic function and with the smooth step. The floor is that ours is never slower than either.
+10 trees, a batch of 256, one output; gradients for W, b, O and the input. `start`: weights uniform
+in +-0.01, as at the start of training, where (nearly) all leaves are reached. `learned`: weights so
+large that few leaves are reached, as at the end. Ours are the functions behind
+`hardwood.nn.TreeEnsembleLayer`, which repeat the forward pass in the backward pass, as the layer
+does. The PyTorch versions are `soft_trees.py` with the logistic function and with the smooth step.
+The floor is that ours is never slower than either.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""All tables, each in a process of its own: `python -m benchmarks [--data FOLDER] [--quick]`."""
+"""Run all benchmarks, each in its own process: `python -m benchmarks [--data FOLDER] [--quick]`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ SCRIPTS = (
     "speed.gemm",
     "speed.import_time",
     "speed.memory",
+    "speed.ensemble_inference",
+    "speed.shapley",
+    "speed.tel_step",
+    "speed.tel_depth",
     "speed.bandit",
     "speed.reinforced",
     "quality.small_tables",
@@ -42,7 +46,7 @@ WITH_DATA = (
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", help="a folder of NAME.npz: also the scripts that need one")
+    parser.add_argument("--data", help="a folder of NAME.npz, for the scripts that need one")
     parser.add_argument("--quick", action="store_true", help="smoke run: minutes, not recorded")
     arguments = parser.parse_args()
     quick = ["--quick"] if arguments.quick else []
@@ -50,7 +54,7 @@ def main() -> int:
     if arguments.data:
         commands |= {script: ["--data", arguments.data, *quick] for script in WITH_DATA}
         if not arguments.quick:
-            names = ("dgt", "best_tree", "non_greedy", "bandit", "reinforced", "latent")
+            names = ("dgt", "best_tree", "tel", "non_greedy", "bandit", "reinforced", "latent")
             pages = [f"quality.{name}_page" for name in names]
             commands |= dict.fromkeys(pages, [])
     status = {

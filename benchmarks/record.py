@@ -116,7 +116,7 @@ def _write(path: Path, records: Iterable[Record]) -> None:
 
 @lru_cache(maxsize=32)
 def _parsed(path: Path, *_state: int) -> tuple[Record, ...]:
-    """Return the lines of a file in one state of it: pages ask for the same file very often."""
+    """Return the lines of a file in one of its states; pages read the same file very often."""
     with path.open(encoding="utf-8") as lines:
         return tuple(Record(**json.loads(line)) for line in lines)
 
@@ -126,9 +126,9 @@ def _parsed(path: Path, *_state: int) -> tuple[Record, ...]:
 
 @dataclass(frozen=True)
 class Column:
-    """One column: the key of a row, what stands above it, and the format of its values.
+    """One column: the key of a row, its header, and the format of its values.
 
-    ``width`` is the least; words start at the left, numbers end at the right.
+    ``width`` is the minimum; words are left-aligned, numbers right-aligned.
     """
 
     key: str
@@ -158,7 +158,7 @@ class Column:
 
 @dataclass
 class Table:
-    """One question and its answer.
+    """A printed table whose rows are recorded.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ class Table:
     title
         The question, with what is timed.
     columns
-        What is printed of a row; the file has everything.
+        The printed part of a row; the file has all of it.
     settings
         Options of this run.
     kept
@@ -202,7 +202,7 @@ class Table:
         print("| " + " | ".join(c.cell(row) for c in self.columns) + " |", flush=True)
 
     def finish(self, *notes: str) -> bool:
-        """Print the notes and versions, write the file; True where every row keeps its floor."""
+        """Print the notes and write the file; return whether every row keeps its floor."""
         passed = [row["passed"] for row in self.rows if "passed" in row]
         if passed:
             notes = (*notes, f"Floors: {sum(passed)} of {len(passed)} rows keep theirs.")
@@ -217,7 +217,7 @@ class Table:
 
 
 def asks_quick(about: str, how: str) -> bool:
-    """Read the command line of a script whose only option is ``--quick``: a look, not recorded.
+    """Return whether ``--quick``, the only option of a script, asks for an unrecorded quick run.
 
     ``about`` is the script's docstring, ``how`` says what makes it quick.
     """
@@ -227,5 +227,5 @@ def asks_quick(about: str, how: str) -> bool:
 
 
 def verdict(passed: bool) -> dict[str, Any]:
-    """Entries of a row that has a floor."""
+    """Return the entries of a row that has a floor."""
     return {"passed": passed, "verdict": "pass" if passed else "MISS"}

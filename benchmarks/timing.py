@@ -1,4 +1,4 @@
-"""Timing of alternatives against each other: interleaved, warmed up, one thread, best of many."""
+"""Timing of alternatives: interleaved, warmed up, one thread, best of many."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-# glibc gives freed memory back to the kernel above a size that it adapts while running; every large
-# PyTorch step then pays for fresh pages (3,000 page faults per step for three (1024, 1023) arrays,
-# none with these settings). 32 MiB is the most that it accepts for the first: larger values are
-# ignored without a word.
+# glibc returns freed memory to the kernel above a size that it adapts at run time. Every large
+# PyTorch step then needs new pages (3,000 page faults per step for three (1024, 1023) arrays, none
+# with these settings). 32 MiB is the largest value that it accepts for the first: larger ones are
+# silently ignored.
 _MALLOC = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
 _ONE_THREAD = {
     f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "BLIS", "VECLIB")
@@ -24,10 +24,10 @@ Clock = Callable[[], float]
 
 
 def one_thread() -> None:
-    """Continue with one thread per library and peers' memory kept: call it first in `main`.
+    """Continue with one thread per library, and without returning memory: call it first in `main`.
 
-    Both are read from the environment when a process starts, so this one is replaced by itself with
-    the environment set. What is loaded then is checked to have one thread.
+    Both settings are read from the environment at the start of a process, so this process replaces
+    itself with one that has them. Then it checks that every loaded library has one thread.
     """
     if any(os.environ.get(name) != value for name, value in ENVIRONMENT.items()):
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], os.environ | ENVIRONMENT)
@@ -61,25 +61,24 @@ def interleaved(
     shortest_sample: float = 1e-3,
     clock: Clock = time.process_time,
 ) -> dict[str, Timing]:
-    """Time alternatives in turns, so that a busy moment of the machine meets all of them.
+    """Time alternatives in turns, so that a busy moment of the machine affects all of them.
 
     Parameters
     ----------
     make
-        By name, a function that sets an alternative up, untimed and anew in every round, and
+        By name, a function that sets up an alternative, untimed and again in every round, and
         returns the call to time.
     rounds
         Turns of each alternative.
     seconds
         Length of a turn; at least two samples are taken.
     shortest_sample
-        A call that is shorter than this is repeated within a sample, and its mean is the sample.
-
+        A call shorter than this is repeated within a sample, and the sample is its mean.
     clock
-        Processor time of this process. With one thread, and no waiting, it is the time on an idle
-        machine; on a busy one it leaves out the turns of others, which meet a call of 100 ms more
-        surely than one of 10 us, and so would flatter the shorter. Threads' times add up: whoever
-        uses two gains nothing.
+        By default the processor time of this process. With one thread and no waiting, it is the
+        time on an idle machine. On a busy machine it excludes other processes, which interrupt a
+        call of 100 ms more often than one of 10 us and would thus favor the shorter one. Times of
+        several threads add up.
 
     Returns
     -------
@@ -99,10 +98,10 @@ def interleaved(
 def in_turns(
     calls: Mapping[str, Call], *, rounds: int, clock: Clock = time.process_time
 ) -> dict[str, Timing]:
-    """Time calls of seconds, one after the other in every round, once each.
+    """Time calls of seconds in turns, once each in every round.
 
-    A call that long needs no warming up and no repeats within a sample; what differs between
-    moments of the machine is met by taking turns. ``clock`` as for `interleaved`.
+    Such long calls need neither warming up nor repeats within a sample. Taking turns evens out
+    differences between moments of the machine. ``clock`` as for `interleaved`.
     """
     samples: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds):
@@ -115,7 +114,7 @@ def in_turns(
 
 
 def _turn(call: Call, seconds: float, shortest_sample: float, clock: Clock) -> list[float]:
-    """Seconds per call, of one sample after the other."""
+    """Return seconds per call, sample by sample."""
     call()
     repeats = _repeats(call, shortest_sample, clock)
     times: list[float] = []
@@ -126,7 +125,7 @@ def _turn(call: Call, seconds: float, shortest_sample: float, clock: Clock) -> l
 
 
 def _repeats(call: Call, shortest_sample: float, clock: Clock) -> int:
-    """How often to repeat a call for a sample that is long enough; warms it up, too."""
+    """Return the number of calls for a sample that is long enough; also warms the call up."""
     repeats = 1
     while (once := _sample(call, repeats, clock)) * repeats < shortest_sample:
         repeats = max(2 * repeats, min(10 * repeats, int(shortest_sample / max(once, 1e-9))))

@@ -1,4 +1,4 @@
-"""All data of the speed tables, from seeds; made outside the timed parts."""
+"""All data of the speed benchmarks, from seeds, created outside the timed parts."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from hardwood import ObliqueTree
 if TYPE_CHECKING:
     from sklearn.tree import DecisionTreeClassifier
 
-_CHUNK = 50_000  # rows that are drawn at once: no temporary as large as the table
+_CHUNK = 50_000  # rows drawn at once, so that no temporary is as large as the table
 
 
 def rows(n: int, d: int, *, seed: int = 0) -> np.ndarray:
-    """Draw a table of standard normal numbers, (n, d) float32, at an address that suits vectors."""
+    """Draw a table of standard normal numbers, (n, d) float32, aligned for vector instructions."""
     rng = np.random.default_rng([seed, n, d])
     X = aligned((n, d))
     for first in range(0, n, _CHUNK):
@@ -27,8 +27,8 @@ def rows(n: int, d: int, *, seed: int = 0) -> np.ndarray:
 def noisy_labels(X: np.ndarray, *, n_classes: int = 2, seed: int = 0) -> np.ndarray:
     """Label rows by the quantile of the sum of their features plus noise, (n,) int64.
 
-    Every feature counts alike, so the best splits are near the middle of a node, and the noise
-    keeps nodes from being pure: a tree of any depth fills up.
+    Every feature has the same effect, so the best splits are near the middle of a node. The noise
+    keeps nodes from becoming pure, so a tree of any depth is full.
     """
     rng = np.random.default_rng([seed, *X.shape])
     score = X.sum(axis=1) / np.sqrt(X.shape[1]) + 0.3 * rng.standard_normal(len(X))
@@ -45,7 +45,7 @@ def aligned(shape: tuple[int, ...]) -> np.ndarray:
 
 
 def perfect_tree(d: int, h: int, *, n_classes: int = 2, seed: int = 0) -> ObliqueTree:
-    """Return a perfect tree with dense random splits, about half of the rows to each side."""
+    """Return a perfect tree whose dense random splits send about half of the rows each way."""
     rng = np.random.default_rng([seed, d, h])
     m = 2**h - 1
     values = rng.random((m + 1, n_classes))
@@ -58,10 +58,10 @@ def perfect_tree(d: int, h: int, *, n_classes: int = 2, seed: int = 0) -> Obliqu
 
 
 def full_cart(X: np.ndarray, h: int, *, seed: int = 0) -> DecisionTreeClassifier:
-    """Fit a CART that is as good as perfect: depth h, and nearly every row goes all the way.
+    """Fit a nearly perfect CART: depth h, and almost every row goes all the way.
 
-    An ordinary tree of depth 12 has many short paths, and would be an easier peer than its depth
-    says. Hence many rows per leaf, and no leaves much smaller than the others.
+    An ordinary tree of depth 12 has many short paths, and would be faster than its depth suggests.
+    Therefore leaves have many rows, and none is much smaller than the others.
     """
     from sklearn.tree import DecisionTreeClassifier
 
@@ -76,7 +76,7 @@ def full_cart(X: np.ndarray, h: int, *, seed: int = 0) -> DecisionTreeClassifier
 
 
 def mean_path(cart: DecisionTreeClassifier, X: np.ndarray) -> float:
-    """Mean number of splits on the way of a row."""
+    """Return the mean number of splits on the path of a row."""
     return float(cart.decision_path(X).sum() / len(X) - 1)
 
 
@@ -95,7 +95,7 @@ def onnx_session(model: Any, d: int) -> Any:
 
 
 def boosted_trees(X: np.ndarray, *, n_trees: int = 100, seed: int = 0) -> Any:
-    """Return a LightGBM model of that many trees with its default 31 leaves."""
+    """Return a LightGBM model with this many trees and its default 31 leaves."""
     import lightgbm
 
     X = X[:20_000]
@@ -105,7 +105,7 @@ def boosted_trees(X: np.ndarray, *, n_trees: int = 100, seed: int = 0) -> Any:
 
 
 class Batch(NamedTuple):
-    """A batch and a DGT tree: all that a training step needs."""
+    """A batch and a DGT tree, as a training step needs them."""
 
     X: np.ndarray  # (n, d)
     target: np.ndarray  # (n, 1): a number, or a class
@@ -117,8 +117,8 @@ class Batch(NamedTuple):
 def dgt_batch(n: int, d: int, h: int, k: int, *, seed: int = 0) -> Batch:
     """Draw a batch and a tree whose scores are exact in float32.
 
-    X and W are multiples of small powers of two. So every implementation sees the same scores, also
-    at 0 and at +-1, and gradients can be compared: no sample goes another way by a rounding error.
+    X and W are multiples of small powers of two. All implementations then compute the same scores,
+    also at 0 and at +-1, and gradients can be compared: rounding sends no row to another leaf.
     """
     rng = np.random.default_rng([seed, n, d, h, k])
     m = 2**h - 1

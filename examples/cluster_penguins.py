@@ -1,10 +1,10 @@
-"""Cluster penguins without knowing their species, look at the hierarchy, and judge it by them.
+"""Cluster penguins without their species, show the hierarchy, and compare it with the species.
 
     python examples/cluster_penguins.py [--figure clusters.png]
 
-Bill depth and body mass are regressed from the other measurements, the island and the sex. The
-splits that help are the hierarchy: printed, drawn as a dendrogram by SciPy, and compared with the
-species, which learning never saw. Needs hardwood[torch,plot] and pandas.
+A latent tree regresses bill depth and body mass on the other measurements, the island and the sex.
+Its splits are the hierarchy of clusters. It is printed, drawn as a dendrogram by SciPy, and
+compared with the species, which training never sees. Needs hardwood[torch,plot] and pandas.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def main(arguments: list[str] | None = None) -> float:
     X, species = penguins()
     model = LatentTreeClustering(max_depth=3, targets=TARGETS, random_state=0).fit(X)
     print(model.tree_.to_text(digits=2))
-    print("\nThree clusters, and the species that learning never saw:\n")
+    print("\nThree clusters, and the species, which training never saw:\n")
     print(pd.crosstab(model.labels_at(n_clusters=3), species, rownames=["cluster"]))
     purity = dendrogram_purity(species, model)
     print(f"\ndendrogram purity: {purity:.3f}")

@@ -1,9 +1,9 @@
-"""A decision tree over convolutional features, the two trained together, on handwritten digits.
+"""Train a decision tree together with convolutional features, on handwritten digits.
 
     python examples/conv_tree_digits.py
 
 The gradient of the tree reaches its input, so the convolutions learn features that a few oblique
-splits can tell apart. The same tree on raw pixels stands beside it. Needs hardwood[torch].
+splits can separate. The script compares it with the same tree on raw pixels. Needs hardwood[torch].
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from hardwood.nn import DenseGradientTree
 DEPTH = 6
 
 
-# The last step of both: features of mean 0 and deviation 1, as splits pass gradients to scores of
-# about 1 only.
+# Both end with features of mean 0 and standard deviation 1, because splits pass gradients only for
+# scores of about 1.
 def convolutions() -> nn.Module:
     return nn.Sequential(
         nn.Conv2d(1, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2),
@@ -36,7 +36,7 @@ def raw_pixels() -> nn.Module:
 
 def train(features: nn.Module, tree: nn.Module, images: Tensor, labels: Tensor, epochs: int):
     model = nn.Sequential(features, tree).train()
-    # The tree takes larger steps: under features that settle first it loses whole classes.
+    # The tree has a larger learning rate: if the features settle first, it loses whole classes.
     groups = [{"params": features.parameters(), "lr": 1e-3}, {"params": tree.parameters()}]
     optimizer = torch.optim.RMSprop(groups, lr=3e-2)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs)
@@ -54,13 +54,13 @@ def main(arguments: list[str] | None = None) -> dict[str, float]:
     parser.add_argument("--epochs", type=int, default=40)
     parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args(arguments)
-    torch.set_num_threads(1)  # batches as small as these gain nothing from more
+    torch.set_num_threads(1)  # batches this small gain nothing from more threads
     digits = load_digits()
     images = torch.tensor(digits.images, dtype=torch.float32)[:, None] / 16
     X, X_test, y, y_test = train_test_split(
         images, torch.tensor(digits.target), test_size=0.25, random_state=0, stratify=digits.target
     )
-    answers = {}
+    accuracy = {}
     for make_features in (raw_pixels, convolutions):
         scores = []
         for seed in range(options.seeds):
@@ -69,10 +69,10 @@ def main(arguments: list[str] | None = None) -> dict[str, float]:
             model = train(features, tree, X, y, options.epochs)
             scores.append((model(X_test).argmax(dim=1) == y_test).double().mean().item())
         name = make_features.__name__.replace("_", " ")
-        answers[name] = sum(scores) / len(scores)
+        accuracy[name] = sum(scores) / len(scores)
         each = ", ".join(f"{score:.3f}" for score in scores)
-        print(f"tree of depth {DEPTH} over {name:12}  test accuracy {answers[name]:.3f}  ({each})")
-    return answers
+        print(f"tree of depth {DEPTH} over {name:12}  test accuracy {accuracy[name]:.3f}  ({each})")
+    return accuracy
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""An ensemble of soft trees over convolutions, the two trained together, on handwritten digits.
+"""Train an ensemble of soft trees together with convolutions, on handwritten digits.
 
     python examples/conv_tree_ensemble_digits.py
 
-The trees stand where a network of this kind has dense layers, as in Section 4.3 of the TEL paper.
-While they learn, a digit reaches fewer and fewer of their leaves. Needs hardwood[torch].
+The trees replace the dense layers of such a network, as in Section 4.3 of the TEL paper. During
+training, each digit reaches fewer and fewer of their leaves. Needs hardwood[torch].
 """
 
 import argparse
@@ -28,7 +28,7 @@ def main(arguments: list[str] | None = None) -> tuple[float, float]:
     parser.add_argument("--epochs", type=int, default=15)
     epochs = parser.parse_args(arguments).epochs
     torch.manual_seed(0)
-    torch.set_num_threads(1)  # batches as small as these gain nothing from more
+    torch.set_num_threads(1)  # batches this small gain nothing from more threads
     digits = load_digits()
     images = torch.tensor(digits.images, dtype=torch.float32)[:, None] / 16
     X, X_test, y, y_test = train_test_split(

@@ -1,10 +1,10 @@
-"""A tree whose every node is a small convolutional network, on handwritten digits.
+"""Train a tree in which every node is a small convolutional network, on handwritten digits.
 
     python examples/reinforced_tree_digits.py
 
-A node's network sees the digits that come to it, and sends each on to one of the node's children;
-what a digit costs is as many small networks as the tree is deep. Which way a digit goes has no
-derivative: the networks learn from the losses of sampled trajectories. Needs hardwood[torch].
+The network of a node sees the digits that reach it, and sends each one to a child of the node. A
+digit passes one small network per level of the tree. The choice of a child has no derivative, so
+the networks learn from the losses of sampled trajectories. Needs hardwood[torch].
 """
 
 import argparse
@@ -29,7 +29,7 @@ def main(arguments: list[str] | None = None) -> dict[str, float]:
     parser.add_argument("--epochs", type=int, default=40)
     epochs = parser.parse_args(arguments).epochs
     torch.manual_seed(0)
-    torch.set_num_threads(1)  # batches as small as these gain nothing from more
+    torch.set_num_threads(1)  # batches this small gain nothing from more threads
     digits = load_digits()
     images = torch.tensor(digits.images, dtype=torch.float32)[:, None] / 16
     X, X_test, y, y_test = train_test_split(

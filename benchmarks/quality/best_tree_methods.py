@@ -23,7 +23,7 @@ from benchmarks.record import file_of
 
 DGT_TABLES = file_of("dgt_tables")
 DGT = {name: DGT_METHODS[name] for name in ("dgt", "linear", "cart_free")}
-_JUDGING = 0.2  # of the rows: they decide which stage of the refinement is kept
+_HELD_OUT = 0.2  # of the rows: they decide which stage of the refinement is kept
 _LARGE = ("mnist", "covtype", "hiv", "connect4")
 
 
@@ -52,9 +52,9 @@ class Refined(BaseEstimator):
         self.n_jobs = n_jobs
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Refined:
-        rows, judging = train_test_split(
+        rows, held_out = train_test_split(
             np.arange(len(y)),
-            test_size=_JUDGING,
+            test_size=_HELD_OUT,
             random_state=self.seed,
             stratify=y if self.task.has_classes else None,
         )
@@ -64,8 +64,8 @@ class Refined(BaseEstimator):
             X[rows],
             y[rows],
             learners=["tao"],
-            X_val=X[judging],
-            y_val=y[judging],
+            X_val=X[held_out],
+            y_val=y[held_out],
             scoring="roc_auc" if self.task.measure == "auc" else None,
             n_jobs=self.n_jobs,
             random_state=self.seed,

@@ -13,9 +13,9 @@ import sys
 from collections.abc import Sequence
 
 from benchmarks.quality.best_tree import (
-    OURS,
     MOST_OVER,
     MOST_TIME,
+    OURS,
     RECORDED,
     TIME_LIMIT,
     TIME_NAME,

@@ -1,4 +1,4 @@
-"""The command for the best single tree runs, on small tables, and judges as it says."""
+"""The command for the best single tree runs on small tables, and keeps its rules."""
 
 from __future__ import annotations
 

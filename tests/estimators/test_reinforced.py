@@ -272,7 +272,7 @@ def test_starts_that_do_not_fit_are_refused():
         ReinforcedTreeClassifier(init=linear).fit(X, y)
     branches = ReinforcedTreeClassifier(parents=(-1, 0, 0, 0), max_epochs=2).fit(X, y)
     for init in (branches, branches.policy_):
-        with pytest.raises(TypeError, match=r"init takes hard trees with two branches .* of 3"):
+        with pytest.raises(TypeError, match=r"init needs hard trees with two branches .* of 3"):
             DGTClassifier(init=init).fit(X, y)
 
 

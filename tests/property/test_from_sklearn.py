@@ -117,7 +117,7 @@ def test_a_tree_of_a_forest_and_a_start_for_another_learner():
 @pytest.mark.parametrize(
     ("thing", "kind", "words"),
     [
-        (DecisionTreeClassifier(), ValueError, "Call its fit"),
+        (DecisionTreeClassifier(), ValueError, "Call fit first"),
         (LogisticRegression(), TypeError, "DecisionTreeClassifier"),
         (3, TypeError, "DecisionTreeClassifier"),
         (ObliqueTree.of([[1.0]], thresholds=[0], values=[0, 1]), TypeError, "DecisionTree"),

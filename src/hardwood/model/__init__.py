@@ -1,4 +1,4 @@
-"""The answer of every learner: trees, forests, soft trees, policies, latent trees; their file."""
+"""Models, which learners return: trees, forests, soft ensembles, policy trees and latent trees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every model is: a frozen value that reads tables, answers, and can be written down."""
+"""The base of all models: immutable values that read tables, predict, and can be saved."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
     from hardwood.model.kinds.tree import ObliqueTree
     from hardwood.show.page import Page
 
-# Where fitted estimators keep their model.
+# The attributes in which fitted estimators store their model.
 MODEL_ATTRIBUTES = ("tree_", "forest_", "ensemble_", "model_")
-# Parts of every model, beside its own arrays and options.
+# Parts of every model, besides its own arrays and options.
 _COMMON = ("schema", "task", "classes", "target_names", "record")
 
 
 class Model(ABC):
-    """A value that never changes: it compares by value, and what changes it makes a new one.
+    """An immutable model, which compares by value; methods that change it return a new one.
 
-    A kind of model declares its parts once: ``arrays``, and ``options``, which are the rest of its
-    own. By them its constructor, `replace`, ``==``, pickles, files and the JSON form go. ``noun``
-    is how messages call it. ``combine`` says how the trees of an ensemble answer together.
+    A kind of model declares its parts once: ``arrays`` and ``options``. Its constructor, `replace`,
+    ``==``, pickles, files and the JSON form use this declaration. ``noun`` is its name in error
+    messages. ``combine`` is how the predictions of the trees of an ensemble are combined.
     """
 
     noun: ClassVar[str]
@@ -64,7 +64,7 @@ class Model(ABC):
         record: Mapping[str, Any] | None,
         **options: Any,
     ) -> None:
-        """Check and keep the parts, arrays in the order of the declaration: for constructors."""
+        """Check and store the parts, arrays in the order of the declaration; for constructors."""
         sizes = {"c": schema.n_columns}
         for part, value in zip(self.arrays, arrays, strict=True):
             self.__dict__[part.name] = part.read(value, sizes)
@@ -80,9 +80,9 @@ class Model(ABC):
 
     @abstractmethod
     def _check(self) -> None:
-        """Check that the parts fit each other, and make options what they are kept as."""
+        """Check that the parts are consistent, and normalize the options."""
 
-    # What it is
+    # Properties
 
     @property
     @abstractmethod
@@ -102,16 +102,16 @@ class Model(ABC):
     @property
     @abstractmethod
     def depth(self) -> int:
-        """Number of splits on the longest way from a root to a leaf."""
+        """Number of splits on the longest path from a root to a leaf."""
 
     @property
     def has_linear_leaves(self) -> bool:
-        """Whether some leaves answer by a linear model of the row, not by a constant."""
+        """Whether leaves predict by a linear model of the row instead of a constant."""
         return False
 
     @property
     def is_ensemble(self) -> bool:
-        """Whether it answers by several trees together, even where there is but one."""
+        """Whether it is a kind of model with several trees, even if there is only one."""
         return isinstance(self, Ensemble)
 
     @property
@@ -121,15 +121,15 @@ class Model(ABC):
 
     @property
     def n_weights(self) -> int:
-        """Number of weights other than zero, of splits and of linear leaves."""
+        """Number of nonzero weights, of splits and of linear leaves."""
         return sum(tree.n_weights for tree in self.hard_trees)
 
     def _full_sizes(self, height: Any = None) -> tuple[int, int, int]:
-        """Count splits, leaves and weights of as many perfect trees of a height, all weights."""
+        """Count splits, leaves and weights of as many perfect trees, without zero weights."""
         height = self.depth if height is None else height
         if isinstance(height, bool) or not isinstance(height, int) or height < self.depth:
             raise ValueError(
-                "of must be the model before, or the height of its perfect trees, at least "
+                "of must be the earlier model, or the depth of its perfect trees, at least "
                 f"{self.depth}; found {height!r:.80}"
             )
         n_splits, n_leaves = 2**height - 1, 2**height
@@ -144,7 +144,7 @@ class Model(ABC):
 
     @property
     def n_features(self) -> int:
-        """Number of features of the table, before categories become columns."""
+        """Number of features of the table, before categories are encoded as columns."""
         return int(self.schema.n_features)
 
     @property
@@ -154,33 +154,33 @@ class Model(ABC):
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of its arrays."""
+        """Number of bytes of its arrays."""
         arrays = [getattr(self, part.name) for part in self.arrays]
         return sum(array.nbytes for array in arrays if array is not None)
 
     @property
     def split_numbers(self) -> Sequence[int]:
-        """Numbers of the splits of a tree, by which its ``split`` shows them."""
+        """Numbers of the splits of a tree, for its method ``split``."""
         return range(self.n_splits)
 
     @property
     def record(self) -> dict[str, Any]:
-        """Notes of the training, a fresh copy at each access."""
+        """The training record; a copy."""
         return dict(strict_json.parse(self._record))
 
     @property
     def output_names(self) -> tuple[str, ...]:
-        """Names of what is predicted, one per output; their numbers where there are no names."""
+        """Names of the outputs, or their numbers if they have no names."""
         return self.target_names or tuple(str(i) for i in range(self.n_outputs))
 
     @property
     def output_labels(self) -> tuple[str, ...]:
-        """Names of the columns of the outputs: classes, labels, or numbers to be predicted."""
+        """Names of the columns of the outputs: classes, labels, or targets."""
         return tuple(map(str, self.classes)) if self.classes else self.output_names
 
     @property
     def target_words(self) -> str:
-        """What is predicted, in a phrase: ``classification of species``."""
+        """The task and its target: ``classification of species``."""
         names = self.target_names or ()
         if not names:
             return self.task
@@ -188,7 +188,7 @@ class Model(ABC):
 
     @property
     def size_words(self) -> str:
-        """The sizes of the tree, or of all trees together, in a phrase."""
+        """A description of the size of the tree, or of all trees together."""
         kind = "linear " if self.has_linear_leaves else ""
         splits = plural(self.n_splits, "split")
         leaves = plural(self.n_leaves, f"{kind}leaf", f"{kind}leaves")
@@ -202,59 +202,58 @@ class Model(ABC):
     @property
     @abstractmethod
     def hard_trees(self) -> tuple[ObliqueTree, ...]:
-        """The hard oblique trees that it consists of.
+        """The hard oblique trees that the model consists of.
 
-        Of a latent tree, the one of its splits, whose leaves have no answers. None of soft trees
-        and of trees with splits of more than two branches.
+        For a latent tree, the tree of its splits, whose leaves do not predict. Empty for soft trees
+        and for trees with more than two branches per split.
         """
 
     def hard_tree(self, index: int) -> ObliqueTree:
-        """Return one of the trees, as it is when rows take one way at every split."""
+        """Return one of the trees as a hard tree, in which rows take one branch at every split."""
         return self.hard_trees[index]
 
     @abstractmethod
     def hard(self, what: str) -> ObliqueTree | ObliqueForest:
-        """Return the hard tree or forest that answers as this model: often the model itself.
+        """Return the hard tree or forest with the same predictions, often the model itself.
 
         Raises
         ------
         TypeError
-            If there is none; ``what``, like "an export", says in the message what needs one.
+            If there is none; the message says that ``what``, such as "an export", needs one.
         """
 
     def split_weights(self) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
-        """Yield, for each tree, the weights (m, c) of its splits, and the rows at each or None."""
+        """Yield the split weights (m, c) of each tree, and the row counts of its splits or None."""
         for tree in self.hard_trees:
             yield tree.weights, None if tree.counts is None else tree.counts[: tree.n_splits]
 
-    # What it answers
+    # Predictions
 
     @abstractmethod
     def outputs(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
-        """Probabilities or values of each row, (n, k) float64, whatever the task."""
+        """Return the outputs of each row, (n, k) float64: probabilities or values."""
 
     @property
     @abstractmethod
     def _output_of(self) -> Callable[[Any], np.ndarray]:
-        """Outputs (k,) of a row as the engine takes it; ``TypeError`` where it is none."""
+        """Return the outputs (k,) of a row in the engine's format; ``TypeError`` for other rows."""
 
     def predict(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
         """Predict each row; ``n_jobs=-1`` uses all processors.
 
         Returns
         -------
-        answers
-            (n,) class labels, the first where several are as likely; (n,) values, or (n, k) where
-            there are k > 1; or (n, k) int64 of labels, 1 where the probability of yes, or the share
-            of votes, is at least a half.
+        predictions
+            (n,) class labels, the first one on ties; (n,) values, or (n, k) if k > 1; or (n, k)
+            int64 labels, 1 where the probability or the fraction of votes is at least 0.5.
         """
         return answers(self.outputs(X, n_jobs=n_jobs), self.task, self.classes)
 
     def predict_proba(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
-        """Probabilities or shares of votes, (n, k): of ``classes``, or of yes for each label."""
+        """Return probabilities or fractions of votes, (n, k): of each class, or of each label."""
         if self.task == "regression":
             raise TypeError(
-                f"predict_proba needs {self.noun} of classes or labels; this one predicts numbers: "
+                f"predict_proba needs {self.noun} for classes or labels; this one predicts numbers: "
                 "use predict"
             )
         return self.outputs(X, n_jobs=n_jobs)
@@ -262,13 +261,13 @@ class Model(ABC):
     def predict_one(self, x: Any) -> Any:
         """Predict one row: a 1-D array, a sequence in the order of the features, or a mapping.
 
-        A float array of a table of numbers goes straight to the engine; anything else is read as
-        carefully as a table with one row.
+        A float array for a numeric table is passed directly to the engine; anything else is read
+        and checked like a table with one row.
 
         Returns
         -------
-        answer
-            The class label, a float, or for several outputs or labels a read-only array (k,).
+        prediction
+            The class label, a float, or a read-only array (k,) of several outputs or labels.
         """
         try:
             outputs = self._output_of(x)
@@ -279,24 +278,23 @@ class Model(ABC):
     # Other forms
 
     def _parts(self) -> dict[str, Any]:
-        """Arguments of the constructor that make this model."""
+        """Return the constructor arguments of this model."""
         names = [*(part.name for part in self.arrays), *self.options, *_COMMON]
         return {name: getattr(self, name) for name in names}
 
     def replace(self, **changes: Any) -> Self:
-        """Return a model with some parts changed, named as in the constructor; the rest is kept."""
+        """Return a model with some parts replaced, named as in the constructor."""
         return type(self)(**(self._parts() | changes))
 
     @abstractmethod
     def flops(self, X: Any = None) -> Flops:
-        """Count the operations of one prediction; what counts, see `hardwood.model.cost`.
+        """Count the operations of one prediction, as defined in `hardwood.model.cost`.
 
         Parameters
         ----------
         X
-            Rows to take the mean over; by default over the rows that ``counts`` counted. The worst
-            cost of a forest is the sum over its trees, though no row may take the worst path of
-            all.
+            Rows to average over; by default the training rows, from ``counts``. The worst case of a
+            forest is the sum over its trees, although no row may take the worst path in all trees.
         """
 
     def to_text(
@@ -306,25 +304,25 @@ class Model(ABC):
         max_terms: int | None = 4,
         digits: int | None = 3,
     ) -> str:
-        """Write the model in words.
+        """Return the model as readable text.
 
-        A split of a policy tree with two branches reads as that of an oblique tree. One with more
-        branches lists their scores relative to the first branch, and the branch with the largest
-        is taken. Of a latent tree the text says how active the nodes are.
+        A split of a policy tree with two branches is shown like that of an oblique tree. One with
+        more branches lists their scores relative to the first branch; rows take the branch with the
+        largest score. For a latent tree, the text shows how active the nodes are.
 
         Parameters
         ----------
         max_depth
-            Levels of splits to write; deeper ones are counted, not shown. ``None`` writes all.
+            Number of levels to show; deeper nodes are only counted. ``None`` shows all.
         max_terms
-            Terms to write per split, the largest; the text says how many were left out.
-            ``None`` writes all.
+            Number of terms to show per split, the largest first; the text says how many are left
+            out. ``None`` shows all.
         digits
-            Significant digits; ``None`` writes every number in full.
+            Significant digits; ``None`` writes numbers in full.
         """
         from hardwood.show.text import tree_text
 
-        tree: Any = self  # a kind that is one tree
+        tree: Any = self  # kinds with a single tree
         return tree_text(tree, max_depth=max_depth, max_terms=max_terms, digits=digits)
 
     def show(
@@ -336,19 +334,19 @@ class Model(ABC):
         title: str | None = None,
         max_rows: int = 300,
     ) -> Page:
-        """Make an interactive page of the model: one HTML file that fetches nothing.
+        """Create an interactive page of the model: one HTML file without external resources.
 
         Parameters
         ----------
         path
-            Where to write the page; without it, nothing is written, and a notebook displays what
-            is returned.
+            Where to write the page. Without it, nothing is written, and notebooks display the
+            returned page.
         X, y
-            Rows to fill the histograms with, and their true answers to color them by; optional.
+            Rows for the histograms, and their targets for the colors; optional.
         title
-            By default, what is predicted.
+            By default the task and its target.
         max_rows
-            How many of the rows the page holds for its readers to choose from.
+            Maximum number of rows in the page, for readers to choose from.
         """
         from hardwood.show.page import show
 
@@ -360,25 +358,25 @@ class Model(ABC):
         return notebook_html(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file, in whole or not at all: see :func:`hardwood.model.save`."""
+        """Write the model to a file, atomically: see :func:`hardwood.model.save`."""
         from hardwood.model.files.file import save
 
         save(self, path)
 
     def to_json(self) -> str:
-        """Write the model as JSON text, in full precision."""
+        """Return the model as JSON text, in full precision."""
         from hardwood.model.files.json import to_json
 
         return to_json(self)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """Read what :meth:`to_json` wrote; ``ModelFileError`` says what is wrong otherwise."""
+        """Read the result of :meth:`to_json`; raise ``ModelFileError`` for anything else."""
         from hardwood.model.files.json import from_json
 
         return from_json(cls, text)
 
-    # A frozen value
+    # Immutability
 
     def __setattr__(self, name: str, value: Any) -> None:
         new = self.noun.split()[-1]
@@ -405,7 +403,7 @@ class Model(ABC):
         return rebuilt, (type(self), self._parts())
 
     def _answer_words(self) -> str:
-        """Say what is predicted, for ``repr``."""
+        """Describe the outputs, for ``repr``."""
         return {
             "classification": f"{len(self.classes or ())} classes",
             "regression": "regression",
@@ -414,7 +412,7 @@ class Model(ABC):
 
 
 class SingleTree(Model):
-    """One tree, of which a row reaches one leaf. Constant leaves have their answers ready."""
+    """A single tree in which each row reaches one leaf; constant leaves cache their predictions."""
 
     values: np.ndarray
 
@@ -426,11 +424,11 @@ class SingleTree(Model):
     @property
     @abstractmethod
     def _router(self) -> Any:
-        """The engine's form of the splits."""
+        """The splits in the engine's format."""
 
     @abstractmethod
     def apply(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
-        """Leaf number of each row, (n,) int32; ``n_jobs=-1`` uses all processors."""
+        """Return the leaf number of each row, (n,) int32; ``n_jobs=-1`` uses all processors."""
 
     @cached_property
     def columns(self) -> tuple[WeightColumn, ...]:
@@ -439,7 +437,7 @@ class SingleTree(Model):
 
     @property
     def depth(self) -> int:
-        """Number of splits on the longest way from root to leaf."""
+        """Number of splits on the longest path from the root to a leaf."""
         return int(self.node_depths.max())
 
     def predict(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
@@ -483,8 +481,8 @@ class SingleTree(Model):
     ) -> Axes:
         """Draw the tree with matplotlib.
 
-        Without ``ax`` a figure of the size that the tree needs is made. In a given ``ax`` the
-        drawing is scaled down to fit. Other arguments are as in :meth:`to_text`.
+        Without ``ax``, a figure of the size that the tree needs is created. In a given ``ax``, the
+        drawing is scaled down to fit. For other arguments see :meth:`to_text`.
         """
         from hardwood.show.plot import plot_tree
 
@@ -495,7 +493,7 @@ class SingleTree(Model):
 
 
 class Ensemble(Model):
-    """Several trees that answer together."""
+    """Several trees whose predictions are combined."""
 
     combine: str
 
@@ -507,14 +505,14 @@ class Ensemble(Model):
         max_terms: int | None = 4,
         digits: int | None = 3,
     ) -> str:
-        """Write the model in words.
+        """Return the model as readable text.
 
         Parameters
         ----------
         max_trees
-            Trees to write, the first; ``None`` writes all.
+            Number of trees to show; ``None`` shows all.
         max_depth, max_terms, digits
-            As in :meth:`ObliqueTree.to_text`, for each tree.
+            For each tree, see :meth:`ObliqueTree.to_text`.
         """
         from hardwood.show.text import trees_text
 
@@ -525,19 +523,19 @@ class Ensemble(Model):
 
 
 def not_hard(what: str, found: str) -> TypeError:
-    """Say that ``what`` takes hard trees, and what to do with what was found instead."""
-    return TypeError(f"{what} takes hard trees with two branches at every split, got {found}")
+    """Return the error that ``what`` needs hard trees but got something else."""
+    return TypeError(f"{what} needs hard trees with two branches at every split, got {found}")
 
 
 def model_of(thing: Any) -> Model:
-    """Return the model: the thing itself, or what a fitted estimator has learned.
+    """Return the model: the argument itself, or the model of a fitted estimator.
 
     Raises
     ------
     TypeError
         If it is neither.
     ValueError
-        If it is an estimator that was not fitted.
+        If it is an estimator that is not fitted.
     """
     if isinstance(thing, Model):
         return thing
@@ -552,11 +550,11 @@ def model_of(thing: Any) -> Model:
     is_class = isinstance(thing, type)
     found = f"the class {thing.__name__}" if is_class else f"a {type(thing).__name__}"
     raise TypeError(
-        f"expected a tree, a forest or a fitted estimator of hardwood, got {found}. A file is "
-        "opened with hardwood.load"
+        f"expected a tree, a forest or a fitted estimator of hardwood, got {found}. To open a "
+        "file, use hardwood.load"
     )
 
 
 def rebuilt(kind: type[Model], parts: dict[str, Any]) -> Model:
-    """Make a model again from its parts: what pickle calls."""
+    """Create a model from its parts; called by pickle."""
     return kind(**parts)

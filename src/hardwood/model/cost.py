@@ -1,22 +1,23 @@
-"""What a prediction costs, and how much of a tree is left: operations, splits, leaves, weights.
+"""The cost of a prediction in operations, and the remaining size of a tree.
 
-Counted are the splits on a row's path and, where leaves are linear, the leaf at its end. Weights
-that are zero cost nothing. A number with a weight costs a multiplication and an addition; a
-category at most one addition, however many of its levels have weights, since a row has one level;
-a missing entry at most one, in place of its number's. Every split costs a comparison. Not counted
-are the reading of the row (centers are part of the threshold: ``w.x >= t``) and the link of linear
-leaves. So a tree of height h on d numbers costs at most h d multiplications, as the papers have it.
+The cost includes the splits on a row's path and, if leaves are linear, the leaf at its end. Zero
+weights cost nothing. A number with a weight costs a multiplication and an addition. A category
+costs at most one addition, no matter how many of its levels have weights, since a row has one
+level. A missing value costs at most one addition, instead of the cost of its number. Every split
+costs a comparison. Reading the row (centers are part of the threshold: ``w.x >= t``) and the link
+of linear leaves are not counted. A tree of depth h on d numbers therefore costs at most h d
+multiplications, as in the papers.
 
-Of soft trees the nodes that some share of a row reaches are counted. A split that is reached costs
-what it costs in a hard tree, with two comparisons, one for each edge of its band. One that sends a
-row both ways costs two multiplications more, for the shares; there is one less of them in a tree
-than leaves are reached (Theorem 1 of the paper). A leaf that is reached costs a multiplication and
-an addition for each output. Not counted are the activation and the link.
+In soft trees, all nodes that a row reaches with positive probability are counted. A split costs
+what it costs in a hard tree, with two comparisons, one for each edge of its band. A split that
+sends a row to both sides costs two more multiplications, for the probabilities; their number in a
+tree is one less than that of the leaves reached (Theorem 1 of the paper). A leaf costs a
+multiplication and an addition per output. The activation and the link are not counted.
 
-A split of a policy tree costs the scores of all its branches but the first, which the others are
-compared with: for each what a split of an oblique tree costs, and as many comparisons. So a tree
-with two branches everywhere costs what its oblique tree does. Searching for the most probable leaf
-costs as much for each node that is visited, and the softmax, which is not counted.
+A split of a policy tree costs the scores of all its branches except the first, with which the
+others are compared: each costs as much as a split of an oblique tree, including the comparison. A
+tree with two branches at every split therefore costs as much as its oblique tree. The search for
+the most probable leaf has this cost for each node that it visits; the softmax is not counted.
 """
 
 from __future__ import annotations
@@ -67,15 +68,14 @@ class Operations:
 
 @dataclass(frozen=True)
 class Flops:
-    """What one prediction costs.
+    """The cost of one prediction.
 
     Attributes
     ----------
     mean
-        Over the rows that were counted: those given, else those that the tree was learned from;
-        None where neither is known.
+        Average over the given rows, or else over the training rows; None if neither is known.
     worst
-        On the most expensive path, whether rows take it or not.
+        Cost of the most expensive path, even if no row takes it.
     """
 
     mean: Operations | None
@@ -88,7 +88,7 @@ class Flops:
 
 @dataclass(frozen=True)
 class Remaining:
-    """How much is left of a model, of how much: splits, leaves, weights that are not zero."""
+    """The remaining size of a model: splits, leaves and nonzero weights, now and originally."""
 
     n_splits: int
     of_splits: int
@@ -106,16 +106,16 @@ class Remaining:
 
 
 def remaining(model: Model, of: Any = None) -> Remaining:
-    """Say how many splits, leaves and weights other than zero a tree or a forest has, of how many.
+    """Compare the splits, leaves and nonzero weights of a model with its original size.
 
     Parameters
     ----------
     model
         An ``ObliqueTree``, a forest with ``trees``, soft trees, or a policy tree.
     of
-        The model it was made from, or the height of the perfect trees that it was learned as; by
-        default perfect trees of the model's own depth. Of a perfect tree all weights count. A
-        policy tree is by default compared with itself with all its weights.
+        The original model, or the depth of the perfect trees that it was learned as, without zero
+        weights; by default perfect trees of the model's own depth. A policy tree is by default
+        compared with itself without zero weights.
     """
     had = _sizes(of) if isinstance(of, Model) else model._full_sizes(of)
     has = _sizes(model)
@@ -127,7 +127,7 @@ def _sizes(model: Model) -> tuple[int, int, int]:
 
 
 def node_operations(tree: ObliqueTree) -> tuple[np.ndarray, np.ndarray]:
-    """Multiplications and additions at each node, splits before leaves: (m + L,) int64 twice."""
+    """Count multiplications and additions at each node, splits first: (m + L,) int64 twice."""
     of_nodes = []
     for count in (multiplications, additions):
         at_leaves = np.zeros(tree.n_leaves, dtype=np.int64)
@@ -138,20 +138,20 @@ def node_operations(tree: ObliqueTree) -> tuple[np.ndarray, np.ndarray]:
 
 
 def multiplications(schema: Schema, weights: np.ndarray) -> np.ndarray:
-    """Count those of a row's numbers with weights (..., c), (...,) int64."""
+    """Count the numeric features with nonzero weights (..., c), (...,) int64."""
     is_number = np.zeros(schema.n_columns, dtype=bool)
     is_number[schema.first_column[schema.n_levels == 0]] = True
     return np.count_nonzero(weights[..., is_number], axis=-1)
 
 
 def additions(schema: Schema, weights: np.ndarray) -> np.ndarray:
-    """Count the features with weights among (..., c), (...,) int64."""
+    """Count the features with nonzero weights (..., c), (...,) int64."""
     is_used = np.logical_or.reduceat(weights != 0, schema.first_column, axis=-1)  # (..., p)
     return np.count_nonzero(is_used, axis=-1)
 
 
 def node_weights(tree: ObliqueTree) -> np.ndarray:
-    """Weights other than zero at each node, splits before leaves, (m + L,) int64."""
+    """Count the nonzero weights at each node, splits first, (m + L,) int64."""
     at_leaves = np.zeros(tree.n_leaves, dtype=np.int64)
     if tree.leaf_weights is not None:
         at_leaves = np.count_nonzero(tree.leaf_weights, axis=(1, 2))
@@ -159,12 +159,12 @@ def node_weights(tree: ObliqueTree) -> np.ndarray:
 
 
 def tree_flops(tree: ObliqueTree, X: Any) -> Flops:
-    """Count the operations of one prediction; the mean is over rows of ``X``, or ``counts``."""
+    """Count the operations of one prediction; the average is over ``X``, or ``counts``."""
     m = tree.n_splits
     multiplications, additions = node_operations(tree)
     comparisons = np.concatenate([np.ones(m, dtype=np.int64), np.zeros(m + 1, dtype=np.int64)])
     costs = np.stack([multiplications, additions, comparisons])  # (3, m + L)
-    for i, children in enumerate(child_nodes(tree.children)):  # what came before is to be paid
+    for i, children in enumerate(child_nodes(tree.children)):  # includes the cost above
         costs[:, children] += costs[:, i, None]
     return _of_leaves(tree, X, costs[:, m:], None if tree.counts is None else tree.counts[m:])
 
@@ -172,7 +172,7 @@ def tree_flops(tree: ObliqueTree, X: Any) -> Flops:
 def _of_leaves(
     tree: ObliqueTree | PolicyTree, X: Any, costs: np.ndarray, counts: np.ndarray | None
 ) -> Flops:
-    """Mean and worst of what it costs to get to each leaf, (3, L)."""
+    """Return the mean and worst cost, from the cost of reaching each leaf, (3, L)."""
     worst = Operations(*costs[:, costs[:2].sum(axis=0).argmax()].tolist())
     if X is not None:
         counts = np.bincount(tree.apply(X), minlength=tree.n_leaves).astype(np.float64)
@@ -183,20 +183,20 @@ def _of_leaves(
 
 
 def added_up(parts: Sequence[Flops]) -> Flops:
-    """Add up what the trees of a forest cost."""
+    """Add up the costs of the trees of a forest."""
     means = [part.mean for part in parts if part.mean is not None]
     worst = reduce(add, [part.worst for part in parts])
     return Flops(reduce(add, means) if len(means) == len(parts) else None, worst)
 
 
-_CHUNK = 1024  # rows at a time: their scores at all splits of a tree take little memory
+_CHUNK = 1024  # rows at a time, to limit the memory for their scores at all splits
 
 
 def soft_flops(ensemble: TreeEnsemble, X: Any = None) -> Flops:
-    """Count the operations of one prediction; the mean is over rows of ``X``, where given.
+    """Count the operations of one prediction; the average is over the rows of ``X``, if given.
 
-    To find the nodes that rows reach, all splits are scored, which takes far longer than
-    `TreeEnsemble.predict` does.
+    This scores all splits to find the nodes that rows reach, which takes much longer than
+    `TreeEnsemble.predict`.
     """
     m = ensemble.bias.shape[1]
     worst = _operations(ensemble, np.ones((ensemble.n_trees, 2 * m + 1)))
@@ -206,7 +206,7 @@ def soft_flops(ensemble: TreeEnsemble, X: Any = None) -> Flops:
 
 
 def reached_shares(ensemble: TreeEnsemble, X: Any) -> np.ndarray:
-    """Share of the rows that reach each node in part, splits before leaves, (T, m + L)."""
+    """Return the fraction of rows that reach each node, at least in part, (T, m + L)."""
 
     def shares(table: Any, _: int) -> np.ndarray:
         total = np.zeros((ensemble.n_trees, 2 * ensemble.bias.shape[1] + 1))
@@ -233,7 +233,7 @@ def _reached(ensemble: TreeEnsemble, table: Any) -> np.ndarray:
 
 
 def _operations(ensemble: TreeEnsemble, share: np.ndarray) -> Operations:
-    """Operations of one prediction, if each node is reached by that share of rows, (T, m + L)."""
+    """Return the operations of one prediction, given the fraction of rows per node, (T, m + L)."""
     m, k = ensemble.bias.shape[1], ensemble.n_outputs
     at_splits, at_leaves = share[:, :m], share[:, m:]
     n_leaves = float(at_leaves.sum())
@@ -247,13 +247,13 @@ def _operations(ensemble: TreeEnsemble, share: np.ndarray) -> Operations:
 
 
 def policy_flops(tree: PolicyTree, X: Any = None) -> Flops:
-    """Count the operations of one prediction; the mean is over rows of ``X``, or ``counts``."""
+    """Count the operations of one prediction; the average is over ``X``, or ``counts``."""
     counts = None if tree.counts is None else tree.counts[tree.leaf_nodes]
     return _of_leaves(tree, X, _leaf_costs(tree), counts)
 
 
 def _leaf_costs(tree: PolicyTree) -> np.ndarray:
-    """Operations on the way to each leaf, (3, L) int64."""
+    """Count the operations on the path to each leaf, (3, L) int64."""
     n_nodes, parents = tree.n_nodes, tree.parents
     branches = tree.relative_weights[1:]
     at_splits = np.zeros((3, n_nodes), dtype=np.int64)

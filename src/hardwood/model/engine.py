@@ -1,4 +1,4 @@
-"""The border to the engine: a model's arrays packed for it, and tables handed to it."""
+"""The interface to the engine: packing a model's arrays, and passing tables to it."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def packed_splits(tree: ObliqueTree) -> Router:
 
 
 def scaled_splits(tree: ObliqueTree) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Weights (m, c) and biases (m,) as the engine takes them, and the power of two of each split.
+    """Return weights (m, c) and biases (m,) for the engine, and the power of two of each split.
 
-    The engine computes in float32. A split may be multiplied by any positive number; by a power of
-    two, and nothing but the range changes: even 1e300 then fits.
+    The engine computes in float32. Multiplying a split by a positive number does not change it, and
+    a power of two is exact: even a weight of 1e300 then fits into float32.
     """
     exponents = _exponents(tree.weights, tree.schema.column_scale, tree.bias)
     weights = np.ldexp(tree.weights, -exponents[:, None])
@@ -47,7 +47,7 @@ def packed_leaves(tree: ObliqueTree) -> LeafModels:
 
 
 def packed_ensemble(ensemble: TreeEnsemble) -> SoftRouter:
-    """Pack soft trees. The engine divides their splits by gamma: S depends on that quotient."""
+    """Pack soft trees. The engine divides their splits by gamma."""
     from hardwood._native import SoftRouter
 
     return SoftRouter(
@@ -61,13 +61,13 @@ def packed_ensemble(ensemble: TreeEnsemble) -> SoftRouter:
 
 
 def packed_policy(tree: PolicyTree) -> PolicyRouter:
-    """Pack a policy tree: each node but first siblings by how far it is ahead of its first one."""
+    """Pack a policy tree: each node relative to its first sibling, except first siblings."""
     from hardwood._native import PolicyRouter
 
     siblings = tree._siblings
     others = siblings[tree._first_sibling[siblings] != siblings]  # in the order of parents
     weights, bias = tree.relative_weights[others], tree.relative_bias[others]
-    # As `scaled_splits`, with one power of two for all branches of a split.
+    # Like `scaled_splits`, with one power of two for all branches of a split.
     exponents = np.full(tree.n_nodes, -9999, dtype=np.int64)
     of_rows = _exponents(weights, tree.schema.column_scale, bias)
     is_zero = ~weights.any(axis=1) & (bias == 0)
@@ -92,7 +92,7 @@ def ask(
     n_jobs: int | None,
     who: str,
 ) -> np.ndarray:
-    """Read a table and put it to the engine.
+    """Read a table and pass it to the engine.
 
     Parameters
     ----------
@@ -101,16 +101,16 @@ def ask(
     X
         Any table.
     answer
-        A function of ``(table, n_threads)``, mostly one of the engine's: they take arrays and CSR.
+        A function of ``(table, n_threads)``, such as those of the engine, for arrays and CSR.
     n_jobs
-        As scikit-learn has it.
+        Number of threads, as in scikit-learn.
     who
-        Whom a message about the table should name.
+        The name in error messages about the table.
 
     Raises
     ------
     TableError
-        If the table does not fit, or holds infinity; the message names the column.
+        If the table does not match the schema, or holds infinity; the message names the column.
     """
     table = schema.read(X, who=who)
     threads = 1 if n_jobs == 1 else n_threads(n_jobs)
@@ -121,7 +121,7 @@ def ask(
 
 
 def linked(scores: np.ndarray, link: Link, n_jobs: int | None) -> np.ndarray:
-    """Turn scores (n, k) float64 into outputs, in place where there is something to do."""
+    """Turn scores (n, k) float64 into outputs, in place."""
     if link != "identity":
         from hardwood._native import apply_link
 
@@ -132,7 +132,7 @@ def linked(scores: np.ndarray, link: Link, n_jobs: int | None) -> np.ndarray:
 def one_row_answer(
     answer_one: Callable[[Any, np.ndarray], None], n_outputs: int, link: Link
 ) -> Callable[[Any], np.ndarray]:
-    """Return a function of a row that gives its outputs, (k,).
+    """Return a function that maps a row to its outputs, (k,).
 
     Parameters
     ----------
@@ -159,13 +159,13 @@ def one_row_answer(
 
 
 def not_for_the_engine(x: Any) -> Any:
-    """Refuse a row, for models whose rows must be read as a table: levels have to be looked up."""
+    """Refuse a row, for models with categories, whose levels have to be looked up."""
     raise TypeError("such rows are read as a table")
 
 
 def _exponents(weights: np.ndarray, scale: np.ndarray, bias: np.ndarray) -> np.ndarray:
-    """Power of two that bounds the largest of a split's standardized weights and bias, (m,)."""
-    # Zero has the exponent 0 to frexp, which would bound splits of tiny weights far too high.
+    """Return a power of two above the largest standardized weight or bias of each split, (m,)."""
+    # For zero, frexp returns the exponent 0, which would be too high for splits with tiny weights.
     terms = np.where(weights == 0, -9999, np.frexp(weights)[1] + np.frexp(scale)[1])
     of_bias = np.where(bias == 0, -9999, np.frexp(bias)[1])
     exponents: np.ndarray = np.maximum(terms.max(axis=1, initial=-9999), of_bias)

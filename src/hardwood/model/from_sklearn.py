@@ -1,4 +1,4 @@
-"""Trees that scikit-learn grew, as ours."""
+"""Convert decision trees of scikit-learn."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 def from_sklearn(estimator: Any, *, missing: bool = True) -> ObliqueTree:
-    """Turn a fitted decision tree of scikit-learn into an `ObliqueTree` that answers alike.
+    """Convert a fitted decision tree of scikit-learn to an `ObliqueTree` with equal predictions.
 
     Parameters
     ----------
@@ -24,21 +24,21 @@ def from_sklearn(estimator: Any, *, missing: bool = True) -> ObliqueTree:
         A fitted `DecisionTreeClassifier`, `DecisionTreeRegressor`, `ExtraTreeClassifier` or
         `ExtraTreeRegressor`, or a tree of a forest, ``forest.estimators_[0]``.
     missing
-        Whether missing entries go where scikit-learn's tree sends them. Otherwise they count as
-        zeros, and the splits have no terms that speak of them.
+        Whether missing values go where scikit-learn's tree sends them. Otherwise they count as
+        zeros, and the splits have no terms for them.
 
     Returns
     -------
     tree
-        One split on one feature for each of the tree's, with its leaves and weighted counts. It
-        predicts the same for every row that scikit-learn's takes: both see rows in float32.
+        A tree with the same splits, leaves and weighted counts. It predicts the same for every row
+        that scikit-learn's tree accepts: both convert rows to float32.
 
     Raises
     ------
     TypeError
         For anything but a tree of scikit-learn.
     ValueError
-        For one that is not fitted, or that predicts several targets of more than two classes.
+        If it is not fitted, or predicts several targets with more than two classes.
 
     Examples
     --------
@@ -72,11 +72,11 @@ def from_sklearn(estimator: Any, *, missing: bool = True) -> ObliqueTree:
 
 
 def _nodes_of(estimator: Any) -> Any:
-    """Return the arrays of a fitted tree; scikit-learn itself is not needed to read them."""
+    """Return the arrays of a fitted tree, without importing scikit-learn."""
     kind = type(estimator)
     if hasattr(estimator, "estimators_"):
         raise TypeError(
-            f"from_sklearn takes one tree, got a {kind.__name__}. Give it a tree of the forest: "
+            f"from_sklearn takes one tree, got a {kind.__name__}. Pass a tree of the forest: "
             "from_sklearn(forest.estimators_[0])."
         )
     is_known = any(
@@ -89,7 +89,7 @@ def _nodes_of(estimator: Any) -> Any:
             f"ExtraTreeClassifier or ExtraTreeRegressor, got {estimator!r:.80}."
         )
     if not hasattr(estimator, "tree_"):
-        raise ValueError(f"This {kind.__name__} has no tree yet. Call its fit first.")
+        raise ValueError(f"This {kind.__name__} is not fitted yet. Call fit first.")
     return estimator.tree_
 
 
@@ -108,7 +108,7 @@ def _splits(nodes: Any, is_split: np.ndarray, schema: Schema) -> tuple[np.ndarra
     threshold = _next_float32(nodes.threshold[is_split])
     weights = np.zeros((len(feature), schema.n_columns))
     split = np.arange(len(feature))
-    is_finite = np.abs(threshold) <= _LARGEST  # else only whether an entry is missing counts
+    is_finite = np.abs(threshold) <= _LARGEST  # else only the missing indicator counts
     bias = np.where(is_finite, -threshold, np.where(threshold > 0, -1.0, 1.0))
     weights[split, schema.first_column[feature]] = is_finite
     if schema.has_missing.any():
@@ -129,7 +129,7 @@ def _next_float32(threshold: np.ndarray) -> np.ndarray:
 def _answers(
     estimator: Any, value: np.ndarray
 ) -> tuple[TaskKind, tuple[Any, ...] | None, np.ndarray]:
-    """Task, classes and leaf values of what the leaves hold, (L, outputs, classes or 1)."""
+    """Return task, classes and leaf values, from the values (L, outputs, classes or 1)."""
     classes = getattr(estimator, "classes_", None)
     if classes is None:
         return "regression", None, value[:, :, 0]

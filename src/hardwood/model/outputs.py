@@ -1,7 +1,6 @@
-"""From outputs, what a leaf says in numbers, to answers, what ``predict`` returns.
+"""From outputs, the numbers that a model computes, to the predictions that ``predict`` returns.
 
-Outputs are (n, k) float64: probabilities of the classes, probabilities of yes for each label, or
-regression values.
+Outputs are (n, k) float64: class probabilities, label probabilities, or regression values.
 """
 
 from __future__ import annotations
@@ -13,17 +12,17 @@ import numpy as np
 
 from hardwood.model.structure import Label, TaskKind
 
-YES = 0.5  # the least probability of a label that is predicted
+YES = 0.5  # the smallest probability of a predicted label
 
 
 def answers(outputs: np.ndarray, task: TaskKind, classes: Sequence[Label] | None) -> np.ndarray:
-    """Decide from outputs (n, k).
+    """Return predictions for outputs (n, k).
 
     Returns
     -------
-    answers
-        (n,) the most probable classes, the first where several are; (n, k) int64, 1 for labels with
-        a probability of at least a half; or the values, (n,) where there is one output.
+    predictions
+        (n,) the most probable classes, the first one on ties; (n, k) int64, 1 for labels with a
+        probability of at least 0.5; or the values, (n,) for a single output.
     """
     if classes is not None:
         labels: np.ndarray = label_array(classes)[outputs.argmax(axis=1)]
@@ -34,7 +33,7 @@ def answers(outputs: np.ndarray, task: TaskKind, classes: Sequence[Label] | None
 
 
 def answer_of_one(outputs: np.ndarray, task: TaskKind, classes: Sequence[Label] | None) -> Any:
-    """Decide from the outputs of one row, (k,): a label, a float, or a read-only array (k,)."""
+    """Return the prediction for one row, from (k,): a label, a float, or a read-only array (k,)."""
     if classes is not None:
         return classes[int(outputs.argmax())]
     if task == "multilabel":
@@ -46,7 +45,7 @@ def answer_of_one(outputs: np.ndarray, task: TaskKind, classes: Sequence[Label] 
 
 
 def label_array(classes: Sequence[Label]) -> np.ndarray:
-    """Labels as an array that keeps their types; mixed types, as an array of objects."""
+    """Return labels as an array of their type, or as an array of objects if types are mixed."""
     if len({type(label) for label in classes}) == 1:
         return np.asarray(classes)
     labels = np.empty(len(classes), dtype=object)

@@ -1,4 +1,4 @@
-"""Walks over a tree: how deep nodes lie, what lies above and below them, which of them a row meets.
+"""Traversals of a tree: depths, ancestors, descendants, and the paths of rows.
 
 Nodes are numbered splits first, then leaves.
 """
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def node_depths(children: np.ndarray) -> np.ndarray:
-    """Depth of each node, (m + L,) int32; the root has depth 0."""
+    """Return the depth of each node, (m + L,) int32; the root has depth 0."""
     m, nodes = len(children), child_nodes(children)
     depths = np.zeros(2 * m + 1, dtype=np.int32)
     level, depth = np.zeros(min(m, 1), dtype=np.int32), 0
@@ -28,13 +28,13 @@ def node_depths(children: np.ndarray) -> np.ndarray:
 
 
 def child_nodes(children: np.ndarray) -> np.ndarray:
-    """Children by the numbers of nodes, (m, 2)."""
+    """Return children as node numbers, (m, 2)."""
     nodes: np.ndarray = np.where(children >= 0, children, len(children) + ~children)
     return nodes
 
 
 def parents_of(children: np.ndarray) -> np.ndarray:
-    """Split above each node, (m + L,) int32; -1 above the root."""
+    """Return the parent of each node, (m + L,) int32; -1 for the root."""
     m = len(children)
     parents = np.full(2 * m + 1, -1, dtype=np.int32)
     parents[child_nodes(children)] = np.arange(m, dtype=np.int32)[:, None]
@@ -42,7 +42,7 @@ def parents_of(children: np.ndarray) -> np.ndarray:
 
 
 def summed_up(children: np.ndarray, amounts: np.ndarray) -> np.ndarray:
-    """Add to the amount of each split, (m + L, ...), what all nodes below it have; returns it."""
+    """Add to the value of each split, (m + L, ...), those of all nodes below it; return it."""
     nodes = child_nodes(children)
     for i in range(len(nodes) - 1, -1, -1):  # children come after their parents
         amounts[i] += amounts[nodes[i]].sum(axis=0)
@@ -50,18 +50,18 @@ def summed_up(children: np.ndarray, amounts: np.ndarray) -> np.ndarray:
 
 
 def sums_of(children: np.ndarray, of_leaves: np.ndarray) -> np.ndarray:
-    """Sum at each node, (m + L, ...), of the amounts of the leaves below it, (L, ...)."""
+    """Return the sum at each node, (m + L, ...), of the values of the leaves below it, (L, ...)."""
     of_splits = np.zeros((len(children), *of_leaves.shape[1:]))
     return summed_up(children, np.concatenate([of_splits, of_leaves]))
 
 
 def visited_nodes(children: np.ndarray, leaves: np.ndarray) -> csr_array:
-    """Nodes on the ways to given leaves, (n,): 0/1 CSR (n, m + L)."""
+    """Return the nodes on the paths to given leaves, (n,), as 0/1 CSR (n, m + L)."""
     return ways_to(parents_of(children), len(children) + leaves)
 
 
 def ways_to(parents: np.ndarray, nodes: np.ndarray) -> csr_array:
-    """Nodes on the ways to given nodes, (n,), where each has a parent: 0/1 CSR (n, N)."""
+    """Return the nodes on the paths to given nodes, (n,), as 0/1 CSR (n, N)."""
     from scipy.sparse import csr_array
 
     distinct, inverse = np.unique(nodes, return_inverse=True)
@@ -74,7 +74,7 @@ def ways_to(parents: np.ndarray, nodes: np.ndarray) -> csr_array:
 
 
 def _way_to(node: int, parents: np.ndarray) -> np.ndarray:
-    """Nodes from the root to a node; increasing, because parents come first."""
+    """Return the nodes from the root to a node; increasing, because parents come first."""
     way = [node]
     while parents[way[-1]] >= 0:
         way.append(int(parents[way[-1]]))

@@ -1,4 +1,4 @@
-"""Rows that went down a tree, with their weights and, where they are known, the true answers."""
+"""Rows routed through a tree, with their weights and, if known, their targets."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class RoutedRows:
-    """Rows in the order of the leaves they reach, so that those of any node are consecutive.
+    """Rows ordered by the leaf they reach, so that the rows of each node are consecutive.
 
     Attributes
     ----------
     tree
-        What the rows went down.
+        The tree.
     n_table_rows
-        How many rows the table has.
+        Number of rows of the table.
     row, leaf
-        (n,) their numbers in the table, and the leaves they reach; without rows of weight zero.
+        (n,) row numbers in the table, and the leaves they reach; without rows of weight zero.
     weight
         (n,) float64, positive.
     first, last
@@ -44,7 +44,7 @@ class RoutedRows:
 
     @classmethod
     def of(cls, tree: ObliqueTree, X: Any, sample_weight: Any = None) -> RoutedRows:
-        """Take the rows of a table down a tree; ``TableError`` where the weights are unusable."""
+        """Route the rows of a table through a tree; ``TableError`` if the weights are invalid."""
         leaf = tree.apply(X)
         weight = weight_of_rows(sample_weight, leaf.size)
         first_rank, last_rank = _leaf_ranks(tree)
@@ -61,29 +61,29 @@ class RoutedRows:
         return self.row.size
 
     def at(self, node: int) -> slice:
-        """Which of the rows reach a node."""
+        """Return the rows that reach a node."""
         return slice(int(self.first[node]), int(self.last[node]))
 
     @cached_property
     def counts(self) -> np.ndarray:
-        """(m + L,) weight of the rows at each node; a split has what its children have."""
+        """(m + L,) total weight of the rows at each node."""
         at_leaves = np.bincount(self.leaf, self.weight, minlength=self.tree.n_leaves)
         return sums_of(self.tree.children, at_leaves)
 
     def outputs(self, X: Any) -> np.ndarray:
-        """Return what the tree gives each row of its table X, (n, k): numbers or probabilities."""
+        """Return the outputs of the tree for each row of its table X, (n, k)."""
         if not self.tree.has_linear_leaves:
             constants: np.ndarray = self.tree.values[self.leaf]
             return constants
         return self.tree.outputs(X)[self.row]
 
     def truth(self, y: Any) -> np.ndarray:
-        """Read the true answers of all rows of the table; return those of the rows here."""
+        """Read the targets of all rows of the table; return those of the rows here."""
         return true_answers(self.tree, y, self.n_table_rows)[self.row]
 
 
 def _leaf_ranks(tree: ObliqueTree) -> tuple[np.ndarray, np.ndarray]:
-    """Leaves below each node, (m + L,) twice: from rank ``first`` to before ``last``.
+    """Return the leaves below each node, (m + L,) twice: ranks ``first`` to before ``last``.
 
     Ranks count the leaves from the left.
     """

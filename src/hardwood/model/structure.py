@@ -1,7 +1,7 @@
-"""What makes arrays a tree. The constructor, the file and the JSON form all pass through here.
+"""Checks that arrays form a tree, for the constructor, the file and the JSON form.
 
-Each check is a vectorized sweep, so that building a tree costs microseconds, and each message says
-which array is wrong, where, and what was expected.
+Each check is vectorized, so that creating a tree takes microseconds, and each message says which
+array is wrong, where, and what was expected.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PROBABILITY_TOLERANCE = 1e-6
 Link = Literal["identity", "exp", "softmax", "logistic"]
 Activation = Literal["smooth_step", "smooth_step_5", "logistic"]
 
-# What may turn scores into outputs.
+# The links, from scores to outputs, by task.
 LINKS: dict[str, tuple[Link, ...]] = {
     "classification": ("softmax",),
     "regression": ("identity", "exp"),
@@ -33,23 +33,21 @@ LINKS: dict[str, tuple[Link, ...]] = {
 
 @dataclass(frozen=True)
 class Array:
-    """An array that is a part of a kind of model.
-
-    Its constructor, its files and its JSON form read it by what is said here.
+    """The declaration of an array of a kind of model, for its constructor, files and JSON form.
 
     Attributes
     ----------
     name
-        In the constructor, as an attribute, and in files.
+        Its name in the constructor, as an attribute, and in files.
     sizes
-        Of its axes, in words: a letter, ``"2"``, or a sum like ``"m+1"``. ``"c"`` is the number of
-        columns of the schema. Other letters are free where they first occur.
+        The sizes of its axes: a letter, ``"2"``, or a sum such as ``"m+1"``. ``"c"`` is the number
+        of columns of the schema. Other letters are defined by their first occurrence.
     is_whole
-        Whether it holds int32 rather than float64.
+        Whether it holds int32 instead of float64.
     is_optional
-        Whether a model may have None instead.
+        Whether it may be None.
     check
-        Raises where the array by itself is wrong.
+        Raises an error if the array is invalid by itself.
     """
 
     name: str
@@ -60,11 +58,11 @@ class Array:
 
     @property
     def axes(self) -> list[str]:
-        """What ``sizes`` says of each axis."""
+        """The size of each axis, from ``sizes``."""
         return self.sizes.split()
 
     def read(self, value: Any, known: dict[str, int]) -> np.ndarray | None:
-        """Copy a value to a read-only array, check its shape, and add its sizes to the known."""
+        """Copy a value to a read-only array, check its shape, and record its sizes in ``known``."""
         if value is None and self.is_optional:
             return None
         shape = tuple(_size(axis, known) for axis in self.axes)
@@ -81,7 +79,7 @@ def _size(axis: str, known: Mapping[str, int]) -> int | None:
 
 
 def float_array(name: str, value: Any, shape: tuple[int | None, ...]) -> np.ndarray:
-    """Copy ``value`` to a read-only float64 array; sizes given as ``None`` are free."""
+    """Copy ``value`` to a read-only float64 array; sizes that are ``None`` are not checked."""
     array = np.asarray(value)
     if array.dtype.kind not in "iuf":
         raise TypeError(f"{name} must hold real numbers, not {array.dtype}")
@@ -95,9 +93,9 @@ def float_array(name: str, value: Any, shape: tuple[int | None, ...]) -> np.ndar
 
 
 def whole_array(name: str, value: Any, shape: tuple[int | None, ...]) -> np.ndarray:
-    """Copy ``value`` to a read-only int32 array; sizes given as ``None`` are free."""
+    """Copy ``value`` to a read-only int32 array; sizes that are ``None`` are not checked."""
     array = np.asarray(value)
-    if array.size == 0 and array.dtype.kind == "f":  # np.asarray([]) knows no better
+    if array.size == 0 and array.dtype.kind == "f":  # np.asarray([]) is float64
         array = array.astype(np.int32)
     if array.dtype.kind not in "iu":
         raise TypeError(f"{name} must hold integers, not {array.dtype}")
@@ -110,11 +108,10 @@ def whole_array(name: str, value: Any, shape: tuple[int | None, ...]) -> np.ndar
 
 
 def check_children(children: np.ndarray) -> None:
-    """Check that children (m, 2) are one tree with m + 1 leaves.
+    """Check that children (m, 2) form one tree with m + 1 leaves.
 
-    Every child index is in range, parents come before their children, and every internal node but
-    the root and every leaf is somebody's child exactly once. Together these exclude cycles, shared
-    subtrees and unreachable nodes.
+    Every child index is in range, parents come before their children, and every node except the
+    root has exactly one parent. This excludes cycles, shared subtrees and unreachable nodes.
     """
     m = children.shape[0]
     if m and (int(children.max()) >= m or int(children.min()) < -1 - m):
@@ -126,10 +123,10 @@ def check_children(children: np.ndarray) -> None:
 
 
 def check_parents(parents: np.ndarray) -> None:
-    """Check that parents (N,) are one tree.
+    """Check that parents (N,) form one tree.
 
-    The first node is the root, whose parent is -1, and parents come before their children: there
-    are no cycles, and every node is reached.
+    The first node is the root, whose parent is -1, and parents come before their children. This
+    excludes cycles and unreachable nodes.
     """
     if parents.size == 0 or int(parents[0]) != -1:
         raise ValueError("parents must begin with -1, the root, which has none")
@@ -169,7 +166,7 @@ def _check_reached_once(children: np.ndarray) -> None:
 
 
 def check_shape(name: str, array: np.ndarray, shape: tuple[int | None, ...]) -> None:
-    """Check the shape of an array; sizes given as ``None`` are free."""
+    """Check the shape of an array; sizes that are ``None`` are not checked."""
     fits = array.ndim == len(shape) and all(
         want is None or want == have for want, have in zip(shape, array.shape, strict=True)
     )
@@ -186,7 +183,7 @@ def check_values(
     are_scores: bool,
     name: str = "values",
 ) -> None:
-    """Leaf values: a column per class; probabilities unless they are numbers or scores."""
+    """Check leaf values: a column per class; probabilities unless they are numbers or scores."""
     if values.shape[1] == 0:
         raise ValueError(f"{name} must have at least one column")
     if classes is not None and values.shape[1] != len(classes):
@@ -206,13 +203,13 @@ def _check_shares(values: np.ndarray) -> None:
     if bad.any():
         leaf, label = np.argwhere(bad)[0].tolist()
         raise ValueError(
-            "leaf values of a multilabel tree are probabilities of yes, between 0 and 1, but "
+            "leaf values of a multilabel tree are probabilities, between 0 and 1, but "
             f"values[{leaf}, {label}] is {values[leaf, label]}"
         )
 
 
 def _check_distributions(values: np.ndarray) -> None:
-    with np.errstate(over="ignore"):  # a sum beyond float64 is infinity, which is not 1 either
+    with np.errstate(over="ignore"):  # a sum beyond float64 is infinity, and not 1
         total = values.sum(axis=1)
     bad = (values < 0).any(axis=1) | (np.abs(total - 1) > PROBABILITY_TOLERANCE)
     if bad.any():
@@ -224,15 +221,17 @@ def _check_distributions(values: np.ndarray) -> None:
 
 
 def check_sums(values: Iterable[np.ndarray]) -> None:
-    """Scores of several trees, each (L, k), must add up to finite numbers, whatever the leaves."""
+    """Check that scores of several trees, each (L, k), add up to finite numbers for all leaves."""
     with np.errstate(over="ignore"):
         largest = sum(np.abs(of_tree).max(axis=0) for of_tree in values)
     if not np.isfinite(largest).all():
-        raise ValueError("the largest scores of all trees add up to more than float64 holds")
+        raise ValueError(
+            "the largest scores of all trees add up to more than the maximum of float64"
+        )
 
 
 def check_link(link: Any, task: str, *, has_linear_leaves: bool) -> None:
-    """Only scores, which linear leaves have, need a link; which one, the task says."""
+    """Check the link: linear leaves need one for the task, constant leaves have none."""
     allowed = LINKS[task] if has_linear_leaves else ("identity",)
     if link in allowed:
         return
@@ -242,13 +241,13 @@ def check_link(link: Any, task: str, *, has_linear_leaves: bool) -> None:
             f"the link of a {task} tree with linear leaves must be {words}, not {link!r:.80}"
         )
     raise ValueError(
-        f"without leaf_weights the values are the answers and link must be {words}, "
+        f"without leaf_weights the values are the predictions and link must be {words}, "
         f"not {link!r:.80}"
     )
 
 
 def score_link(link: Any, task: str, noun: str) -> Link:
-    """Return the link of scores, by default the first for the task, which says what it may be."""
+    """Return the link of scores, by default the first one for the task; check it."""
     for allowed in LINKS[task]:
         if link is None or link == allowed:
             return allowed
@@ -257,14 +256,14 @@ def score_link(link: Any, task: str, noun: str) -> Link:
 
 
 def check_activation(activation: Any) -> None:
-    """From the score of a soft split to the share that goes right."""
+    """Check the activation, from the score of a soft split to the probability of going right."""
     if activation not in get_args(Activation):
         words = ", ".join(map(repr, get_args(Activation)))
         raise ValueError(f"activation must be one of {words}, not {activation!r:.80}")
 
 
 def positive_number(name: str, value: Any) -> float:
-    """Read a finite number above 0."""
+    """Return a finite number above 0; raise an error for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise TypeError(f"{name} must be a number, not {type(value).__name__} {value!r:.80}")
     try:
@@ -277,14 +276,14 @@ def positive_number(name: str, value: Any) -> float:
 
 
 def check_counts(counts: np.ndarray) -> None:
-    """Weighted sample counts are not negative."""
+    """Check that weighted sample counts are not negative."""
     if (counts < 0).any():
         where = tuple(int(i) for i in np.argwhere(counts < 0)[0])
         raise ValueError(f"counts must not be negative, but counts{list(where)} is {counts[where]}")
 
 
 def class_labels(classes: Iterable[Any] | None, task: str) -> tuple[Label, ...] | None:
-    """Class labels as plain distinct Python values; ``None`` for other tasks."""
+    """Return class labels as distinct Python values; ``None`` for other tasks."""
     if not isinstance(task, str) or task not in LINKS:
         raise ValueError(
             f"task must be 'classification', 'regression' or 'multilabel', not {task!r:.80}"
@@ -300,7 +299,7 @@ def class_labels(classes: Iterable[Any] | None, task: str) -> tuple[Label, ...] 
 
 
 def target_names(names: Iterable[Any] | None, task: str, n_outputs: int) -> tuple[str, ...] | None:
-    """Names of what is predicted: one per output or label, or one in all for a classifier."""
+    """Return the target names: one per output or label, or a single one for a classifier."""
     if names is None:
         return None
     names = tuple(names) if not isinstance(names, str) else (names,)
@@ -315,7 +314,7 @@ def target_names(names: Iterable[Any] | None, task: str, n_outputs: int) -> tupl
 
 
 def record_text(record: Any) -> str:
-    """Write the training record as JSON with sorted keys: so it is kept and compared."""
+    """Return the training record as JSON with sorted keys, for storing and comparing it."""
     if record is None:
         return "{}"
     if not isinstance(record, dict):
@@ -323,9 +322,9 @@ def record_text(record: Any) -> str:
     try:
         return strict_json.write(record)
     except ValueError as error:
-        raise ValueError(f"record cannot be kept: {error}") from error
+        raise ValueError(f"record cannot be stored as JSON: {error}") from error
 
 
 def typed(classes: tuple[Label, ...] | None) -> list[tuple[type, Label]] | None:
-    """Classes with their types, to compare: 1, 1.0 and True are three."""
+    """Return classes with their types, for comparison: 1, 1.0 and True are different."""
     return None if classes is None else [(type(label), label) for label in classes]

@@ -1,4 +1,4 @@
-"""Parts of a tree, for reading: splits, branches, linear leaves, and their terms."""
+"""Readable views of the parts of a tree: splits, branches, linear leaves, and their terms."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class WeightColumn:
     """What one column of the weights multiplies.
 
-    ``number``: the raw value less its center. ``level``: 1 when the feature has that level, else 0.
-    ``missing``: 1 when the entry is missing, else 0.
+    ``number``: the raw value minus its center. ``level``: 1 if the feature has that level, else 0.
+    ``missing``: 1 if the value is missing, else 0.
     """
 
     feature: int
@@ -45,8 +45,8 @@ def columns_of(schema: Schema) -> tuple[WeightColumn, ...]:
 class Term:
     """One summand: ``weight`` times a column.
 
-    ``importance`` is what the term adds to the sum over one training standard deviation of its
-    column (`Schema.column_spread`): a level or a missing flag that is rare counts little.
+    ``importance`` is how much the sum changes over one training standard deviation of the column
+    (`Schema.column_spread`): a rare level or missing indicator has a small importance.
     """
 
     column: int
@@ -60,12 +60,12 @@ class Term:
 
 
 def terms_of(tree: ObliqueTree | PolicyTree, weights: np.ndarray) -> tuple[Term, ...]:
-    """List the terms of a tree's columns with a weight other than zero.
+    """List the terms with nonzero weights.
 
     Parameters
     ----------
     tree
-        Its columns are weighed.
+        The tree.
     weights
         (c,) per column of the schema, in raw units.
 
@@ -94,7 +94,7 @@ def terms_of(tree: ObliqueTree | PolicyTree, weights: np.ndarray) -> tuple[Term,
 
 
 class _WeightedSum(ABC):
-    """What a split, a branch or a linear leaf makes of a row: weights of the columns, and terms."""
+    """The weighted sum of a split, a branch or a linear leaf: weights of the columns, and terms."""
 
     tree: ObliqueTree | PolicyTree
 
@@ -105,7 +105,7 @@ class _WeightedSum(ABC):
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:
-        """Terms with a weight other than zero, the most important first (ties by column)."""
+        """Terms with nonzero weights, the most important first (ties by column)."""
         return terms_of(self.tree, self.weights)
 
     def _formula(self, constant: float, max_terms: int | None, digits: int | None) -> str:
@@ -119,7 +119,7 @@ class _WeightedSum(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Split(_WeightedSum):
-    """View of one internal node; a row goes right where ``condition`` holds, left otherwise."""
+    """View of one internal node; a row goes right if ``condition`` holds, left otherwise."""
 
     tree: ObliqueTree
     index: int
@@ -132,7 +132,7 @@ class Split(_WeightedSum):
 
     @property
     def bias(self) -> float:
-        """Score of a row whose numbers are at their centers and whose flags are all off."""
+        """Score of a row whose numbers are at their centers and whose indicators are all 0."""
         return float(self.tree.bias[self.index])
 
     @property
@@ -142,26 +142,26 @@ class Split(_WeightedSum):
 
     @property
     def left(self) -> int:
-        """Child taken where the condition fails: a split by number, leaf ``l`` as ``-1 - l``."""
+        """Child if the condition does not hold: a split number, or ``-1 - l`` for leaf l."""
         return int(self.tree.children[self.index, 0])
 
     @property
     def right(self) -> int:
-        """Child taken where the condition holds: a split by number, leaf ``l`` as ``-1 - l``."""
+        """Child if the condition holds: a split number, or ``-1 - l`` for leaf l."""
         return int(self.tree.children[self.index, 1])
 
     @property
     def count(self) -> float | None:
-        """Weighted training samples that reached the split, where known."""
+        """Weighted number of training samples at the split, if known."""
         return _count(self.tree, self.index)
 
     @property
     def condition(self) -> str:
-        """The split in words, cut to its four largest terms."""
+        """The condition as text, with its four largest terms."""
         return self.describe()
 
     def describe(self, *, max_terms: int | None = 4, digits: int | None = 3) -> str:
-        """Write the split in words; ``None`` shows all terms, or numbers in full."""
+        """Return the condition as text; ``None`` shows all terms, or numbers in full."""
         from hardwood.text.condition import condition
 
         return condition(self, max_terms=max_terms, digits=digits)
@@ -172,10 +172,10 @@ class Split(_WeightedSum):
 
 @dataclass(frozen=True, eq=False)
 class Branch(_WeightedSum):
-    """View of the branch to one child: how far its score is ahead of that of the first child.
+    """View of the branch to one child: its score relative to that of the first child.
 
-    Where there are two branches, the second is taken when this is at least 0, as the right side of
-    an oblique split is.
+    With two branches, the second is taken if this is at least 0, like the right side of an oblique
+    split.
     """
 
     tree: PolicyTree
@@ -183,22 +183,22 @@ class Branch(_WeightedSum):
 
     @property
     def weights(self) -> np.ndarray:
-        """Weights per column of the schema, in raw units, less those of the first branch."""
+        """Weights per column of the schema, in raw units, minus those of the first branch."""
         weights: np.ndarray = self.tree.relative_weights[self.node]
         return weights
 
     @property
     def bias(self) -> float:
-        """Score of a row whose numbers are at their centers and whose flags are all off."""
+        """Score of a row whose numbers are at their centers and whose indicators are all 0."""
         return float(self.tree.relative_bias[self.node])
 
     @property
     def count(self) -> float | None:
-        """Weighted training samples that took this branch, where known."""
+        """Weighted number of training samples that took this branch, if known."""
         return _count(self.tree, self.node)
 
     def describe(self, *, max_terms: int | None = 4, digits: int | None = 3) -> str:
-        """Write the score in words; ``None`` shows all terms, or numbers in full."""
+        """Return the score as text; ``None`` shows all terms, or numbers in full."""
         return self._formula(self.bias, max_terms, digits)
 
     def __repr__(self) -> str:
@@ -227,7 +227,7 @@ class PolicySplit:
 
     @property
     def count(self) -> float | None:
-        """Weighted training samples that reached the split, where known."""
+        """Weighted number of training samples at the split, if known."""
         return _count(self.tree, self.index)
 
     @property
@@ -237,11 +237,11 @@ class PolicySplit:
 
     @property
     def condition(self) -> str:
-        """The split in words, cut to the four largest terms of each score."""
+        """The split as text, with the four largest terms of each score."""
         return self.describe()
 
     def describe(self, *, max_terms: int | None = 4, digits: int | None = 3) -> str:
-        """Write the split on one line: when the second of two branches is taken, or all scores."""
+        """Return the split as one line: a condition for two branches, or all scores."""
         from hardwood.show.text import split_line
 
         return split_line(self, max_terms=max_terms, digits=digits)
@@ -252,9 +252,9 @@ class PolicySplit:
 
 @dataclass(frozen=True, eq=False)
 class LinearLeaf(_WeightedSum):
-    """View of one output of a linear leaf: ``formula`` is its score, of which the link is taken.
+    """View of one output of a linear leaf: ``formula`` is its score, before the link.
 
-    Where another output is given to compare with, the score is how far it is ahead of that.
+    If another output is given for comparison, the score is relative to that output.
     """
 
     tree: ObliqueTree
@@ -272,27 +272,27 @@ class LinearLeaf(_WeightedSum):
 
     @property
     def value(self) -> float:
-        """Score of a row whose numbers are at their centers and whose flags are all off."""
+        """Score of a row whose numbers are at their centers and whose indicators are all 0."""
         leaf = self.tree.values[self.index]  # (k,)
         return float(leaf[self.output] - (0.0 if self.less is None else leaf[self.less]))
 
     @property
     def intercept(self) -> float:
-        """Score of a row of zeros in raw units, whose flags are all off."""
+        """Score of a row of zeros in raw units, whose indicators are all 0."""
         return self.value - float(self.weights @ self.tree.schema.column_center)
 
     @property
     def count(self) -> float | None:
-        """Weighted training samples that reached the leaf, where known."""
+        """Weighted number of training samples at the leaf, if known."""
         return _count(self.tree, self.tree.n_splits + self.index)
 
     @property
     def formula(self) -> str:
-        """The score in words, cut to its four largest terms."""
+        """The score as text, with its four largest terms."""
         return self.describe()
 
     def describe(self, *, max_terms: int | None = 4, digits: int | None = 3) -> str:
-        """Write the score in words; ``None`` shows all terms, or numbers in full."""
+        """Return the score as text; ``None`` shows all terms, or numbers in full."""
         return self._formula(self.value, max_terms, digits)
 
     def __repr__(self) -> str:

@@ -117,7 +117,7 @@ def test_rows_in_any_form(tree):
         path(tree, pd.DataFrame([row, row]))
     with pytest.raises(TableError, match="path takes a row"):
         path(tree, 4.0)
-    with pytest.raises(TableError, match="no entry 'bill'"):
+    with pytest.raises(TableError, match="no value for 'bill'"):
         path(tree, {"mass": 1.0, "island": "Dream"})
 
 

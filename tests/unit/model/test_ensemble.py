@@ -174,7 +174,7 @@ def test_scores_beyond_float64_are_refused():
     largest = np.finfo(np.float64).max
     values = np.array([[[0.0], [largest]]])
     assert np.isfinite(step(values=values).predict([[9.0]])).all()
-    with pytest.raises(ValueError, match="add up to more than float64 holds"):
+    with pytest.raises(ValueError, match="add up to more than the maximum of float64"):
         step(weights=np.ones((2, 1, 1)), bias=np.zeros((2, 1)), values=np.repeat(values, 2, 0))
 
 
@@ -228,7 +228,7 @@ def test_classes_labels_and_numbers():
     np.testing.assert_allclose(
         numbers.predict(rows), scores_by_hand(numbers, rows), rtol=1e-4, atol=1e-5
     )
-    with pytest.raises(TypeError, match="predict_proba needs an ensemble of classes or labels"):
+    with pytest.raises(TypeError, match="predict_proba needs an ensemble for classes or labels"):
         numbers.predict_proba(rows)
 
 
@@ -256,7 +256,7 @@ def test_tables_are_checked_as_those_of_trees():
         soft.predict_one(np.array([np.inf]))
     with pytest.raises(TableError, match="TreeEnsemble"):
         soft.predict(np.zeros((3, 2)))
-    with pytest.raises(TableError, match="no entry 'width'"):
+    with pytest.raises(TableError, match="no value for 'width'"):
         soft.predict_one({"length": 1.0})
     with pytest.raises(ValueError, match="n_jobs must be"):
         soft.predict(np.zeros((3, 1)), n_jobs=0)
@@ -382,7 +382,7 @@ def test_hardening_classes_and_labels(rng):
     assert cost.hard_accuracy == pytest.approx((yes.harden().predict(rows) == truth).mean())
     other = (yes.harden().predict(rows) != yes.predict(rows)).any(axis=1).mean()
     assert cost.changed == pytest.approx(other)
-    with pytest.raises(TableError, match="each entry must be 0 or 1"):
+    with pytest.raises(TableError, match="each value must be 0 or 1"):
         yes.hardening_cost(rows, truth + 1)
     with pytest.raises(TableError, match="X has 100 rows, y has 3"):
         yes.hardening_cost(rows, truth[:3])

@@ -489,7 +489,7 @@ LARGE = np.full((3, 8, 3), 1e308)
         (with_document(SUM_CONTENT, classes=["a", "b"]), "3 columns, but there are 2 classes"),
         (with_document(SUM_CONTENT, target_names=["a", "b"]), "expected 1 target name"),
         (with_document(SUM_CONTENT, kind="tree"), r"unknown keys \['combine', 'trees'\]"),
-        (with_arrays(SUM, values=concatenate(SUM.trees)["values"] + 1.7e308), "more than float64"),
+        (with_arrays(SUM, values=concatenate(SUM.trees)["values"] + 1.7e308), "more than the maximum of float64"),
         (with_arrays(SUM, n_splits=np.array([2**31 - 1] * 3, np.int32)), "6442450941 rows"),
         (
             with_document(SOFT_CONTENT, kind="forest"),
@@ -528,7 +528,7 @@ LARGE = np.full((3, 8, 3), 1e308)
         (with_arrays(SOFT, bias=SOFT.bias[:2]), "bias must have shape"),
         (with_arrays(SOFT, values=SOFT.values[:, :7].copy()), "values must have shape"),
         (with_arrays(SOFT, values=SOFT.values[:, :, :0].copy()), "at least one column"),
-        (with_arrays(SOFT, values=LARGE), "more than float64 holds"),
+        (with_arrays(SOFT, values=LARGE), "more than the maximum of float64"),
         (with_arrays(SOFT, counts=-SOFT.counts), "counts must not be negative"),
         (with_arrays(SOFT, counts=SOFT.counts[:, :3].copy()), "counts must have shape"),
         (with_arrays(SOFT, counts=SOFT.counts[0]), "expected 2 sizes"),

@@ -110,7 +110,7 @@ def test_trees_that_do_not_fit_are_refused(rng):
     other_schema = make_member(rng, make_schema(rng, 4), 3)
     for trees, words in [
         ([], r"needs 1 to 100000 trees, got 0"),
-        ([tree, other_schema], "tree 1 does not fit tree 0: its schema is another"),
+        ([tree, other_schema], "tree 1 does not match tree 0: its schema differs"),
         ([tree, make_member(rng, schema, 3, task="regression")], "its task is 'regression', not"),
         ([tree, make_member(rng, schema, 3, k=2)], "its n_outputs is 2, not 3"),
         ([tree, tree.replace(target_names="kind")], r"its target_names is \('kind',\)"),
@@ -145,7 +145,7 @@ def test_combinations_are_known():
 def test_numbers_are_averaged():
     forest = ObliqueForest(steps(1, 2, 3))
     assert forest.predict([[0.0], [1.0], [2.5], [9.0]]).tolist() == [0, 1 / 3, 2 / 3, 1]
-    with pytest.raises(TypeError, match="predict_proba needs a forest of classes or labels"):
+    with pytest.raises(TypeError, match="predict_proba needs a forest for classes or labels"):
         forest.predict_proba([[0.0]])
 
 
@@ -221,7 +221,7 @@ def test_one_row_says_what_is_wrong_with_it():
     forest = ObliqueForest(steps(1, 2, names=["width"]))
     assert forest.predict_one({"width": 1.5}) == 0.5
     assert type(forest.predict_one(np.array([1.5]))) is float
-    with pytest.raises(TableError, match="no entry 'width'"):
+    with pytest.raises(TableError, match="no value for 'width'"):
         forest.predict_one({"length": 1.5})
     with pytest.raises(TableError, match="holds infinity"):
         forest.predict_one(np.array([np.inf]))
@@ -329,7 +329,7 @@ def test_sums_that_make_no_sense_are_refused():
         (trees, {"link": None}, "link of a sum must be"),
         (trees, {"link": ["exp"]}, "link of a sum must be"),
         (trees, {"target_names": ["a"]}, "expected 2 target name"),
-        (scorers((1e308,), (1e308,)), {}, "add up to more than float64 holds"),
+        (scorers((1e308,), (1e308,)), {}, "add up to more than the maximum of float64"),
     ]:
         with pytest.raises(ValueError, match=words):
             ObliqueForest(members, combine="sum", **options)
@@ -367,7 +367,7 @@ def test_trees_can_be_added():
     more = forest.replace(trees=[*forest.trees, *steps(3)])
     assert forest.n_trees == 2
     assert more == ObliqueForest(steps(1, 2, 3), record={"note": "mine"})
-    with pytest.raises(ValueError, match="tree 2 does not fit"):
+    with pytest.raises(ValueError, match="tree 2 does not match"):
         forest.replace(trees=[*forest.trees, *coins(0.5)])
 
 

@@ -282,7 +282,7 @@ def test_classes_labels_and_numbers():
     np.testing.assert_array_equal(yes.predict(rows), yes.predict_proba(rows) >= 0.5)
     prices = make_policy(1, task="regression", link="exp")
     np.testing.assert_allclose(prices.predict(rows), np.exp(prices.scores)[prices.apply(rows)])
-    with pytest.raises(TypeError, match="predict_proba needs a policy tree of classes or labels"):
+    with pytest.raises(TypeError, match="predict_proba needs a policy tree for classes or labels"):
         prices.predict_proba(rows)
 
 
@@ -297,7 +297,7 @@ def test_tables_are_checked_as_those_of_trees():
         tree.predict_one(np.array([np.inf]))
     with pytest.raises(TableError, match="PolicyTree"):
         tree.predict(np.zeros((3, 2)))
-    with pytest.raises(TableError, match="no entry 'width'"):
+    with pytest.raises(TableError, match="no value for 'width'"):
         tree.predict_one({"length": 1.0})
     with pytest.raises(ValueError, match="n_jobs must be"):
         tree.predict(np.zeros((3, 1)), n_jobs=0)

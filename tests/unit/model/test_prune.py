@@ -597,11 +597,11 @@ def test_what_cannot_be_done_is_said(change, words):
     ("task", "y", "words"),
     [
         ("regression", np.full((40, 2), np.nan), r"NaN \(first at row 0"),
-        ("regression", np.zeros((40, 3)), "2 answer"),
-        ("regression", np.zeros(40), "2 answer"),
+        ("regression", np.zeros((40, 3)), "2 output"),
+        ("regression", np.zeros(40), "2 output"),
         ("regression", [["a", "b"]] * 40, "predicts numbers, but y holds text"),
         ("regression", np.full((40, 2), 1e300), "add up to infinity"),
-        ("multilabel", np.full((40, 2), 0.5), "each entry must be 0 or 1"),
+        ("multilabel", np.full((40, 2), 0.5), "each value must be 0 or 1"),
     ],
 )
 def test_answers_of_another_kind_are_refused(task, y, words):

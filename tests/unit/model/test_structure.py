@@ -81,9 +81,9 @@ def test_good_parts_make_a_tree() -> None:
         ({"target_names": ["a", "b"]}, "expected 1 target name"),
         ({"target_names": [3]}, "target names must be text"),
         ({"record": [1]}, "record must be a dict"),
-        ({"record": {"loss": float("nan")}}, "record cannot be kept"),
-        ({"record": {"a": {1: 2, "1": 3}}}, "record cannot be kept"),
-        ({"record": {"a": object()}}, "record cannot be kept"),
+        ({"record": {"loss": float("nan")}}, "record cannot be stored"),
+        ({"record": {"a": {1: 2, "1": 3}}}, "record cannot be stored"),
+        ({"record": {"a": object()}}, "record cannot be stored"),
     ],
 )
 def test_bad_parts_are_refused(changes: dict[str, Any], words: str) -> None:
@@ -125,7 +125,7 @@ def test_bad_labels_are_refused(changes: dict[str, Any], words: str) -> None:
         ({"link": "identity"}, "classification tree with linear leaves must be 'softmax', not 'id"),
         ({"link": "probit"}, "must be 'softmax', not 'probit'"),
         ({"link": ["softmax"]}, r"must be 'softmax', not \['softmax'\]"),
-        ({"leaf_weights": None}, "without leaf_weights the values are the answers"),
+        ({"leaf_weights": None}, "without leaf_weights the values are the predictions"),
         ({"leaf_weights": np.ones((3, 2))}, r"leaf_weights must have shape \(3, 2, 2\)"),
         ({"leaf_weights": np.ones((3, 1, 2))}, r"leaf_weights must have shape \(3, 2, 2\)"),
         ({"leaf_weights": np.ones((3, 2, 3))}, r"leaf_weights must have shape \(3, 2, 2\)"),

@@ -261,7 +261,7 @@ def test_a_large_offset_keeps_its_signal() -> None:
         (np.zeros((1, 2)), TableError, "takes one row.*Use predict"),
         (np.array([1.0, np.inf]), TableError, "'width' holds infinity"),
         ([1.0, -np.inf], TableError, "column 1 .* holds infinity"),
-        ({"length": 1.0}, TableError, "no entry 'width'"),
+        ({"length": 1.0}, TableError, "no value for 'width'"),
         ([1.0, "wide"], TableError, "width"),
         ("ab", TableTypeError, "takes a row"),
         (1.0, TableTypeError, "takes a row"),

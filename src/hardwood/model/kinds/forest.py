@@ -1,4 +1,4 @@
-"""Hard oblique trees that answer together."""
+"""Forests: hard oblique trees whose predictions are combined."""
 
 from __future__ import annotations
 
@@ -19,52 +19,52 @@ if TYPE_CHECKING:
 
 Combine = Literal["mean", "vote", "sum"]
 
-MAX_TREES = 100_000  # a file that claims more is not believed
+MAX_TREES = 100_000  # a file with more is refused
 
-# What a tree of a forest that votes has one vote for.
+# What each tree of a voting forest votes on, by task.
 _VOTES = {"classification": "class", "multilabel": "labels"}
-# What a sum of scores predicts, by the link that turns it into outputs.
+# The task of a sum of scores, by its link.
 _TASKS: dict[str, Any] = {link: task for task, links in LINKS.items() for link in links}
 
 
 class ObliqueForest(Ensemble):
-    r"""Hard oblique trees that answer together.
+    r"""Hard oblique trees whose predictions are averaged, counted as votes, or summed.
 
     .. math:: f(x) = \frac{1}{T} \sum_{t=1}^{T} f_t(x)
         \qquad\text{or}\qquad f(x) = \mathrm{link}\Big(\sum_{t=1}^{T} f_t(x)\Big)
 
-    where :math:`f_t(x)` is what tree t says: its probabilities or values (``"mean"``), 1 for the
-    class it predicts and 0 for others (``"vote"``), or scores (``"sum"``, the form on the right).
-    Sums are in float64 and in the order of the trees, so that an answer depends neither on other
-    rows nor on ``n_jobs``.
+    where :math:`f_t(x)` are the outputs of tree t: its probabilities or values (``"mean"``), 1 for
+    the class that it predicts and 0 for others (``"vote"``), or scores (``"sum"``, on the right).
+    Sums are computed in float64 and in the order of the trees, so that a prediction depends neither
+    on other rows nor on ``n_jobs``.
 
-    The value is frozen: it compares by value, and whatever changes a forest returns a new one.
+    A forest is immutable and compares by value; methods that change it return a new one.
 
     Parameters
     ----------
     trees
-        At least one. They agree in schema, task, classes, target names and number of outputs; their
+        At least one, with the same schema, task, classes, target names and number of outputs; their
         sizes, and whether their leaves are linear, may differ. The trees of a sum are regression
-        trees of k scores; they are given the names of what they score.
+        trees of k scores; they get the names of what they score.
     combine
         ``"mean"`` averages probabilities or values; ``"vote"`` counts, for each class or label, the
         trees that predict it; ``"sum"`` adds up scores. Regression has no votes.
     record
-        JSON-able notes of the training of all; each tree has its own besides. Optional.
+        JSON-compatible training record of the forest, besides those of its trees. Optional.
     link
-        Of a sum, from scores to outputs: ``"softmax"`` of the scores of k classes, ``"logistic"``
+        For a sum, from scores to outputs: ``"softmax"`` of the scores of k classes, ``"logistic"``
         of those of k labels; ``"identity"`` and ``"exp"`` are for regression.
     classes
-        Of a sum with the link ``"softmax"``: the k distinct labels. Otherwise the trees have them.
+        For a sum with the link ``"softmax"``: the k distinct labels. Otherwise the trees have them.
     target_names
-        What is predicted: one name for classification, k names otherwise. By default what the trees
-        of a mean or a vote call it; where given, they are given the names, too.
+        Names of the targets: one for classification, k otherwise. By default those of the trees of
+        a mean or a vote; if given, the trees get these names, too.
 
     Raises
     ------
     ValueError, TypeError
-        If there is no tree, the trees do not fit each other, or their scores add up to more than
-        float64 holds.
+        If there is no tree, the trees do not match, or their scores add up to more than the maximum
+        of float64.
 
     Examples
     --------
@@ -112,7 +112,7 @@ class ObliqueForest(Ensemble):
         if self.combine == "sum":
             structure.check_sums(tree.values for tree in self.trees)
 
-    # What it is
+    # Properties
 
     @property
     def n_trees(self) -> int:
@@ -141,33 +141,33 @@ class ObliqueForest(Ensemble):
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of the arrays of all trees."""
+        """Number of bytes of the arrays of all trees."""
         return sum(tree.n_bytes for tree in self.trees)
 
     @property
     def has_linear_leaves(self) -> bool:
-        """Whether some tree's leaves answer by a linear model of the row."""
+        """Whether a tree has leaves that predict by a linear model of the row."""
         return any(tree.has_linear_leaves for tree in self.trees)
 
     @property
     def hard_trees(self) -> tuple[ObliqueTree, ...]:
-        """Its trees."""
+        """The trees."""
         return self.trees
 
     def hard(self, what: str) -> ObliqueForest:
         """Return the forest itself."""
         return self
 
-    # What it answers
+    # Predictions
 
     def apply(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
-        """Leaf number of each row in each tree, (n, T) int32; ``n_jobs=-1``: all processors."""
+        """Return the leaf of each row in each tree, (n, T) int32; ``n_jobs=-1``: all processors."""
         router, _ = self._packed
         return engine.ask(self.schema, X, router.apply, n_jobs=n_jobs, who="ObliqueForest")
 
     @cached_property
     def _packed(self) -> tuple[ForestRouter, int]:
-        """The engine's form, and the power of two by which its answers are too small."""
+        """The forest for the engine, and the power of two by which its outputs are too small."""
         from hardwood._native import ForestRouter
 
         exponent = _headroom(self.trees) if self.combine == "mean" else 0
@@ -183,7 +183,7 @@ class ObliqueForest(Ensemble):
         router, exponent = self._packed
         outputs = engine.ask(self.schema, X, router.answer, n_jobs=n_jobs, who="ObliqueForest")
         if exponent:
-            # No mean of finite numbers is beyond them; rounding could make it so.
+            # The mean of finite numbers is within their range; rounding could exceed it.
             limit = np.ldexp(np.finfo(np.float64).max, -exponent)
             outputs = np.ldexp(np.clip(outputs, -limit, limit), exponent)
         return engine.linked(outputs, self.link, n_jobs)
@@ -225,9 +225,9 @@ HardModel: TypeAlias = ObliqueTree | ObliqueForest
 
 
 def _fitting(trees: Iterable[ObliqueTree], free: str) -> tuple[ObliqueTree, ...]:
-    """Check that the trees agree but in what is free, and let them share one schema.
+    """Check that the trees match, and let them share one schema.
 
-    So the engine encodes rows once.
+    The engine then encodes rows once.
     """
     members = tuple(trees)
     if not 1 <= len(members) <= MAX_TREES:
@@ -237,13 +237,13 @@ def _fitting(trees: Iterable[ObliqueTree], free: str) -> tuple[ObliqueTree, ...]
             raise TypeError(f"a forest holds ObliqueTree, but tree {i} is a {type(tree).__name__}")
         difference = _difference(members[0], tree, free)
         if difference:
-            raise ValueError(f"tree {i} does not fit tree 0: {difference}")
+            raise ValueError(f"tree {i} does not match tree 0: {difference}")
     schema = members[0].schema
     return tuple(tree if tree.schema is schema else tree.replace(schema=schema) for tree in members)
 
 
 def _difference(first: ObliqueTree, other: ObliqueTree, free: str) -> str | None:
-    """Say in what two trees differ that those of a forest must share; None if in nothing."""
+    """Return how two trees differ in what the trees of a forest must share; None if they match."""
     for name in ("task", "n_outputs", "target_names"):
         mine, theirs = getattr(other, name), getattr(first, name)
         if mine != theirs and name != free:
@@ -251,14 +251,14 @@ def _difference(first: ObliqueTree, other: ObliqueTree, free: str) -> str | None
     if structure.typed(first.classes) != structure.typed(other.classes):
         return f"its classes are {other.classes!r:.80}, not {first.classes!r:.80}"
     if first.schema is not other.schema and first.schema != other.schema:
-        return "its schema is another (names, kinds, levels, centers or scales of the features)"
+        return "its schema differs (names, kinds, levels, centers or scales of the features)"
     return None
 
 
 def _averaged(
     first: ObliqueTree, combine: Combine, link: Any, classes: Any
 ) -> tuple[TaskKind, tuple[Label, ...] | None]:
-    """Return task and classes of a mean or vote, which are those of its trees."""
+    """Return the task and the classes of a mean or a vote, which are those of its trees."""
     if combine == "vote" and first.task not in _VOTES:
         raise ValueError(
             "trees vote for classes or labels; these predict numbers: use combine='mean'"
@@ -274,7 +274,7 @@ def _averaged(
 def _summed(
     trees: Sequence[ObliqueTree], link: Any, classes: Any
 ) -> tuple[TaskKind, tuple[Label, ...] | None]:
-    """Return task and classes of a sum; check that its trees give scores that can be added up."""
+    """Return the task and the classes of a sum; check that its trees have scores to add up."""
     if trees[0].task != "regression":
         raise ValueError(
             f"combine='sum' adds up scores, which regression trees give; these are "
@@ -299,7 +299,7 @@ def _summed(
 def score_names(
     classes: tuple[Label, ...] | None, names: tuple[str, ...] | None
 ) -> tuple[str, ...] | None:
-    """Name what the trees of a sum score: classes, or targets; None where they have no names."""
+    """Return the names of what the trees of a sum score: classes or targets; None without names."""
     scored = names if classes is None else classes
     return None if scored is None else tuple(f"score of {name}" for name in scored)
 
@@ -309,9 +309,9 @@ def _named(tree: ObliqueTree, names: tuple[str, ...] | None) -> ObliqueTree:
 
 
 def _headroom(trees: tuple[ObliqueTree, ...]) -> int:
-    """Power of two by which constant leaves must be divided for their sum to be finite: mostly 0.
+    """Return the power of two by which to divide constant leaves so that sums are finite; often 0.
 
-    Linear leaves are not limited so: what one of them answers may be beyond float64 by itself.
+    This does not apply to linear leaves: even a single one may exceed float64.
     """
     if any(tree.has_linear_leaves for tree in trees):
         return 0

@@ -1,4 +1,4 @@
-"""A tree as a hierarchy of clusters: merges of leaves, how high they are, and cuts through them."""
+"""A tree as a hierarchy of clusters: merges of leaves, their heights, and cuts."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from hardwood.parameters import integer
 
 @dataclass(frozen=True, eq=False)
 class Hierarchy:
-    """The splits of a binary tree, read from the leaves up.
+    """The splits of a binary tree as a hierarchy, from the leaves to the root.
 
     Attributes
     ----------
     splits
-        (m, 2) int32, the tree's own: a split by its number, leaf l as -1 - l.
+        (m, 2) int32, the children of the tree's splits: a split number, or -1 - l for leaf l.
     heights
-        (m,) how high each split lies, none above its parent.
+        (m,) the height of each split, at most that of its parent.
     """
 
     splits: np.ndarray
@@ -30,27 +30,28 @@ class Hierarchy:
     def by_variation(
         cls, splits: np.ndarray, leaves: np.ndarray, columns: np.ndarray, weight: np.ndarray
     ) -> Hierarchy:
-        """Let the height of a split be the share of all variation that is within its rows.
+        """Create a hierarchy whose heights are the variation within a split's rows.
 
-        The variation of rows is the weighted sum of squared distances from their mean. That of a
-        node is at least that of both its children together, so heights fall from 1 at the root.
+        The variation of rows is the weighted sum of squared distances from their mean, relative to
+        that of all rows. A node has at least the variation of its children together, so that
+        heights decrease from 1 at the root.
 
         Parameters
         ----------
         splits
-            Of the tree.
+            Children of the tree's splits.
         leaves
             (n,) the leaf that each row reaches.
         columns
             (n, c) the rows, in standard units.
         weight
-            (n,) what each counts.
+            (n,) row weights.
         """
         m = len(splits)
-        weight = weight / weight.max()  # so that no sum overflows
+        weight = weight / weight.max()  # avoids overflow
         mass = np.bincount(leaves, weight, minlength=m + 1)
         sums, squares = np.zeros((m + 1, columns.shape[1])), np.zeros(m + 1)
-        # About the mean of all: sums of squares of large numbers would drown the differences.
+        # Relative to the mean of all rows: sums of squares of large numbers would lose precision.
         mean = (columns * weight[:, None]).sum(axis=0, dtype=np.float64) / weight.sum()
         for j in range(columns.shape[1]):
             about = columns[:, j] - mean[j]
@@ -73,7 +74,7 @@ class Hierarchy:
 
     @cached_property
     def children(self) -> np.ndarray:
-        """(m, 2) merges as scikit-learn writes them: leaves first, then merge i is n_leaves + i."""
+        """(m, 2) merges as in scikit-learn: leaves first, then merge i is n_leaves + i."""
         number = np.empty(len(self.splits), dtype=np.int64)
         number[self.order] = self.n_leaves + np.arange(len(self.splits))
         ordered = self.splits[self.order].astype(np.int64)
@@ -85,9 +86,9 @@ class Hierarchy:
         return self.heights[self.order]
 
     def linkage(self) -> np.ndarray:
-        """Return the matrix that `scipy.cluster.hierarchy.dendrogram` draws, (m, 4) float64.
+        """Return the matrix for `scipy.cluster.hierarchy.dendrogram`, (m, 4) float64.
 
-        Its observations are the leaves: the last column counts those that a merge holds.
+        Its observations are the leaves: the last column is the number of leaves of a merge.
         """
         sizes = [1] * self.n_leaves
         for left, right in self.children.tolist():
@@ -104,9 +105,10 @@ class Hierarchy:
         Parameters
         ----------
         max_depth
-            Keep this many levels of splits: 0 is one cluster, 1 two. A leaf above stays a cluster.
+            Number of levels of splits to keep: 0 gives one cluster, 1 two. A leaf above the cut
+            stays a cluster.
         n_clusters
-            Keep the n_clusters - 1 highest splits; all leaves where there are not so many.
+            Keep the n_clusters - 1 highest splits; all leaves if there are fewer.
         """
         m = len(self.splits)
         if max_depth is not None and n_clusters is not None:
@@ -122,7 +124,7 @@ class Hierarchy:
         return self._clusters_below(is_kept)
 
     def _clusters_below(self, is_kept: np.ndarray) -> np.ndarray:
-        """Return the part of each leaf where only some of the splits, at the top, are kept."""
+        """Return the cluster of each leaf if only the given splits, at the top, are kept."""
         cluster = np.empty(self.n_leaves, dtype=np.int64)
         n_clusters = 0
         todo = [(0 if len(self.splits) else -1, False)]
@@ -140,7 +142,7 @@ class Hierarchy:
 
 
 def _monotone(splits: np.ndarray, heights: np.ndarray) -> np.ndarray:
-    """Lift what rounding left below a child."""
+    """Raise heights that rounding made smaller than a child's."""
     for i in range(len(splits) - 1, -1, -1):
         inner = splits[i][splits[i] >= 0]
         heights[i] = max(heights[i], *heights[inner]) if len(inner) else heights[i]

@@ -79,7 +79,7 @@ class PolicyTree(SingleTree):
     ------
     ValueError, TypeError
         If the arrays do not form exactly one tree with finite numbers that fits the schema; or if
-        siblings differ by more than float64 holds.
+        siblings differ by more than the maximum of float64.
 
     Notes
     -----
@@ -153,7 +153,7 @@ class PolicyTree(SingleTree):
                 node = int(np.argwhere(bad)[0, 0])
                 raise ValueError(
                     f"the {what} of node {node} and of its sibling {self._first_sibling[node]} "
-                    "differ by more than float64 holds"
+                    "differ by more than the maximum of float64"
                 )
 
     # What it is

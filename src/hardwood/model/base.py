@@ -253,8 +253,8 @@ class Model(ABC):
         """Return probabilities or fractions of votes, (n, k): of each class, or of each label."""
         if self.task == "regression":
             raise TypeError(
-                f"predict_proba needs {self.noun} for classes or labels; this one predicts numbers: "
-                "use predict"
+                f"predict_proba needs {self.noun} for classes or labels; this one predicts "
+                "numbers: use predict"
             )
         return self.outputs(X, n_jobs=n_jobs)
 

@@ -489,7 +489,7 @@ LARGE = np.full((3, 8, 3), 1e308)
         (with_document(SUM_CONTENT, classes=["a", "b"]), "3 columns, but there are 2 classes"),
         (with_document(SUM_CONTENT, target_names=["a", "b"]), "expected 1 target name"),
         (with_document(SUM_CONTENT, kind="tree"), r"unknown keys \['combine', 'trees'\]"),
-        (with_arrays(SUM, values=concatenate(SUM.trees)["values"] + 1.7e308), "more than the maximum of float64"),
+        (with_arrays(SUM, values=concatenate(SUM.trees)["values"] + 1.7e308), "maximum of float64"),
         (with_arrays(SUM, n_splits=np.array([2**31 - 1] * 3, np.int32)), "6442450941 rows"),
         (
             with_document(SOFT_CONTENT, kind="forest"),

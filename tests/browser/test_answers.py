@@ -61,7 +61,7 @@ EVERY_ROW = """n => Array.from({ length: n }, () => {
   return {
     leaves: JSON.parse(leaves),
     outputs: JSON.parse(outputs),
-    answer: document.querySelector("#prediction .answer").textContent,
+    answer: document.querySelector("#prediction .prediction").textContent,
     steps: document.querySelectorAll("#path li").length,
     end: [...document.querySelectorAll(".card.leaf.on-path")].map((card) => +card.dataset.node),
   };
@@ -199,7 +199,7 @@ json.dump(tree.apply(X).tolist(), open(sys.argv[2], "w"))
 
 
 LEAVES = """n => Array.from({ length: n },
-  (_, i) => answerTo(model, model.rows.at(i)).trees[0].leaf)"""
+  (_, i) => predictionFor(model, model.rows.at(i)).trees[0].leaf)"""
 
 
 @pytest.mark.parametrize("instruction_set", _probes.instruction_sets())

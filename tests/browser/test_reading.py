@@ -315,7 +315,7 @@ def test_no_name_breaks_the_page(open_page):
         row["answer"]
         for row in reader.ask("""Array.from({ length: 80 }, () => {
       document.getElementById("row-after").click();
-      return { answer: document.querySelector("#prediction .answer").textContent };
+      return { answer: document.querySelector("#prediction .prediction").textContent };
     })""")
     ]
     from hardwood.text.terms import label_text

@@ -62,20 +62,20 @@ class ClassGoal(Goal):
 class LabelsGoal(Goal):
     """1 or 0 for each of k labels; NaN accepts either."""
 
-    answers: np.ndarray
+    wanted: np.ndarray
 
     def holds(self, outputs: np.ndarray) -> np.ndarray:
-        agreed = ((outputs >= YES) == self.answers) | np.isnan(self.answers)
+        agreed = ((outputs >= YES) == self.wanted) | np.isnan(self.wanted)
         return np.all(agreed, axis=1)
 
     def in_leaf(self, values: np.ndarray, weights: np.ndarray) -> Iterator[LeafRegion]:
         # A label has a probability of at least a half where its score is at least 0.
-        asked = np.flatnonzero(~np.isnan(self.answers))
-        yes = self.answers[asked] == 1
+        chosen = np.flatnonzero(~np.isnan(self.wanted))
+        yes = self.wanted[chosen] == 1
         sign = np.where(yes, 1.0, -1.0)
-        bias = sign * values[asked]
+        bias = sign * values[chosen]
         bias[~yes] = np.nextafter(bias[~yes], -np.inf)
-        yield sign[:, None] * weights[asked], bias, np.full(asked.size, np.inf)
+        yield sign[:, None] * weights[chosen], bias, np.full(chosen.size, np.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +118,9 @@ def read_goal(tree: ObliqueTree, wanted: Any) -> Goal:
         return _classes(tree.classes, wanted)
     names = tree.target_names or tuple(f"output {i}" for i in range(tree.n_outputs))
     if tree.task == "multilabel":
-        return LabelsGoal(np.array([_yes_or_no(a) for a in _per_output(wanted, names, "label")]))
+        return LabelsGoal(
+            np.array([_yes_or_no(value) for value in _per_output(wanted, names, "label")])
+        )
     if tree.n_outputs == 1 and not isinstance(wanted, Mapping):
         wanted = [wanted]
     pairs = [_interval(pair) for pair in _per_output(wanted, names, "output")]
@@ -164,23 +166,23 @@ def _per_output(wanted: Any, names: Sequence[str], what: str) -> list[Any]:
                 raise ValueError(f"wanted names the {what} {name!r:.80}, found only {list(names)}")
         return [wanted.get(name) for name in names]
     if isinstance(wanted, str) or not isinstance(wanted, Iterable):
-        raise TypeError(f"wanted must have one entry per {what}, found {wanted!r:.80}")
-    entries = list(wanted)
-    if len(entries) != len(names):
+        raise TypeError(f"wanted must have one value per {what}, found {wanted!r:.80}")
+    values = list(wanted)
+    if len(values) != len(names):
         raise ValueError(
-            f"wanted must have one entry for each of the {len(names)} {what}s "
-            f"{list(names)!r:.200}, or be a mapping of some of them, found {len(entries)} entries"
+            f"wanted must have one value for each of the {len(names)} {what}s "
+            f"{list(names)!r:.200}, or be a mapping of some of them, found {len(values)}"
         )
-    return entries
+    return values
 
 
-def _yes_or_no(answer: Any) -> float:
-    if answer is None:
+def _yes_or_no(value: Any) -> float:
+    if value is None:
         return math.nan
-    if _plain(answer) in (0, 1):
-        return float(answer)
+    if _plain(value) in (0, 1):
+        return float(value)
     raise ValueError(
-        f"wanted must be 1, 0, or None for either, for each label, found {answer!r:.80}"
+        f"wanted must be 1, 0, or None for either, for each label, found {value!r:.80}"
     )
 
 

@@ -115,8 +115,8 @@ def shapley(
     others = _background(found, rows, background, max_background, rng)
     orders = _n_orders(n_permutations, len(others))
     packed = _packed(found)
-    answers = _answers(found, packed, rows, n_jobs)
-    base = _answers(found, packed, others, n_jobs).mean(axis=0)
+    predictions = _predictions(found, packed, rows, n_jobs)
+    base = _predictions(found, packed, others, n_jobs).mean(axis=0)
     values, variances, is_exact = _solve(
         packed,
         *_of_one_dtype(rows, others),
@@ -131,7 +131,7 @@ def shapley(
     return ShapleyValues(
         values=values,
         base=base[kept],
-        outputs=answers[:, kept],
+        outputs=predictions[:, kept],
         standard_errors=None if is_exact.all() else np.sqrt(variances),
         is_exact=is_exact,
         feature_names=found.feature_names,
@@ -154,15 +154,15 @@ def _packed(model: ObliqueTree | ObliqueForest) -> Packed:
     return ForestRouter([model._router], [leaves], "none"), 0, "identity"
 
 
-def _answers(
+def _predictions(
     model: ObliqueTree | ObliqueForest, packed: Packed, matrix: np.ndarray, n_jobs: int | None
 ) -> np.ndarray:
     """Return probabilities or values of rows that were read, (n, k)."""
     if model.schema.is_numeric:  # reading them again changes nothing, and checks for infinity
         return model.outputs(matrix, n_jobs=n_jobs)
     router, exponent, link = packed
-    answers = router.answer(matrix, n_threads(n_jobs))
-    return engine.linked(np.ldexp(answers, exponent), link, n_jobs)
+    predictions = router.answer(matrix, n_threads(n_jobs))
+    return engine.linked(np.ldexp(predictions, exponent), link, n_jobs)
 
 
 def _solve(

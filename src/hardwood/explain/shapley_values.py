@@ -262,7 +262,7 @@ class ShapleyValues(PlottedReport):
     def _draw(self, figure: Figure) -> None:
         order = self._largest()[:_MAX_SHOWN][::-1]
         one = len(self) == 1
-        axes = figure.subplots(1, len(self._shown), sharey=True, squeeze=False)[0]
+        axes = figure.subplots(1, len(self._shown), sharex=True, sharey=True, squeeze=False)[0]
         for ax, o in zip(axes, self._shown, strict=True):
             bars = self.values[0, order, o] if one else self.importance[order, o]
             ax.barh(range(len(order)), bars, color=[BLUE if b >= 0 else VERMILION for b in bars])

@@ -29,7 +29,7 @@ class Expressions(ABC):
         """Write a number."""
 
     @abstractmethod
-    def entry(self, feature: int) -> str:
+    def value(self, feature: int) -> str:
         """Write the value of a feature."""
 
     @abstractmethod
@@ -57,7 +57,7 @@ class Expressions(ABC):
         if isinstance(condition, Missing):
             return self.is_missing(condition.feature, condition.right_if_missing)
         if isinstance(condition, Threshold):
-            text = f"{self.entry(condition.feature)} {condition.relation}"
+            text = f"{self.value(condition.feature)} {condition.relation}"
             return self.with_missing(condition, f"{text} {self.number(condition.value)}")
         # A missing value is no level: if it goes right, the levels that go left are listed.
         n_levels = len(self.plan.schema.features[condition.feature].levels)

@@ -48,8 +48,8 @@ def to_json(
     read = Probes(plan_of(again), probes.matrix, probes.n_typical, probes.are_given)
     if not np.array_equal(read.outputs, probes.outputs):
         raise ExportError("the export to JSON was not written: read back, it predicts differently")
-    answers = Predictions(read.outputs, positions_of(plan, read.outputs), read.leaves)
+    predictions = Predictions(read.outputs, positions_of(plan, read.outputs), read.leaves)
     check = verified(
-        probes, answers, target="json", method="read back and asked", edges_may_differ=False
+        probes, predictions, target="json", method="read back and run", edges_may_differ=False
     )
     return exported(ExportedText(text), check, path)

@@ -134,7 +134,7 @@ class _ModuleWriter(Expressions):
             _READ,
             *self.tables,
             *trees,
-            self._answers(),
+            self._predictions(),
         ]
         return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
 
@@ -214,7 +214,7 @@ class _ModuleWriter(Expressions):
     def number(self, value: float) -> str:
         return repr(value)
 
-    def entry(self, feature: int) -> str:
+    def value(self, feature: int) -> str:
         self.used.add(feature)
         return self.variables[feature]
 
@@ -235,7 +235,7 @@ class _ModuleWriter(Expressions):
     def is_one_of(self, condition: Levels, listed: list[int]) -> str:
         levels = self.plan.schema.features[condition.feature].levels
         relation = "not in" if condition.missing_right else "in"
-        return f"{self.entry(condition.feature)} {relation} {tuple(levels[i] for i in listed)!r}"
+        return f"{self.value(condition.feature)} {relation} {tuple(levels[i] for i in listed)!r}"
 
     def terms(self, linear: Linear) -> list[str]:
         terms = []
@@ -255,13 +255,13 @@ class _ModuleWriter(Expressions):
         return terms + [self._level_term(item) for item in linear.levels]
 
     def _centered(self, feature: int, center: float) -> str:
-        name = self.entry(feature)
+        name = self.value(feature)
         if center == 0:
             return name
         return f"({name} - {center!r})" if center > 0 else f"({name} + {-center!r})"
 
     def _level_term(self, item: LevelWeights) -> str:
-        name, weights = self.entry(item.feature), self._weights(item)
+        name, weights = self.value(item.feature), self._weights(item)
         others = [(level, weight) for level, weight in weights.items() if weight]
         if len(others) > _MAX_LEVELS:
             return f"{self._table(repr(weights))}[{name}]"
@@ -280,10 +280,10 @@ class _ModuleWriter(Expressions):
         self.tables.append(f"{name} = {text}")
         return name
 
-    # Leaves and answers
+    # Leaves and outputs
 
     def _leaves(self, t: int, tree: PlannedTree) -> str:
-        head = f"def _answer_{t}(leaf, v, gone):\n"
+        head = f"def _output_{t}(leaf, v, gone):\n"
         if tree.leaf_weights is None:
             values = _list([tuple(value) for value in tree.values.tolist()])
             return f"_values_{t} = {values}\n\n\n{head}    return _values_{t}[leaf]"
@@ -299,7 +299,7 @@ class _ModuleWriter(Expressions):
         parts.append(f"{head}    s = _leaves_{t}[leaf](v, gone)\n{link}{vote}    return s")
         return "\n\n\n".join(parts)
 
-    def _answers(self) -> str:
+    def _predictions(self) -> str:
         plan = self.plan
         end = f"    out = [s / {plan.divisor} for s in out]\n" if plan.divisor > 1 else ""
         if plan.exponent:
@@ -307,7 +307,7 @@ class _ModuleWriter(Expressions):
         end += _LINKS[plan.link].replace("s_", "out")
         numbers = range(len(plan.trees))
         code = _OUTPUTS.replace("@trees@", ", ".join(f"_tree_{t}" for t in numbers))
-        code = code.replace("@answers@", ", ".join(f"_answer_{t}" for t in numbers))
+        code = code.replace("@outputs@", ", ".join(f"_output_{t}" for t in numbers))
         code = code.replace("@k@", str(plan.model.n_outputs)).replace("@end@", end)
         last = _PREDICT[
             plan.model.task if plan.model.n_outputs > 1 else f"{plan.model.task} of one"
@@ -381,7 +381,7 @@ def @tree@(v, gone):
 
 _OUTPUTS = '''
 _TREES = [@trees@]
-_ANSWERS = [@answers@]
+_LEAF_OUTPUTS = [@outputs@]
 
 
 def leaves(row):
@@ -394,8 +394,8 @@ def outputs(row):
     """Return probabilities of classes or labels, or the predicted numbers."""
     v, gone = _read(row)
     out = [0.0] * @k@
-    for tree, answer in zip(_TREES, _ANSWERS):
-        out = [a + b for a, b in zip(out, answer(tree(v, gone), v, gone))]
+    for tree, leaf_output in zip(_TREES, _LEAF_OUTPUTS):
+        out = [a + b for a, b in zip(out, leaf_output(tree(v, gone), v, gone))]
 @end@    return out
 '''
 

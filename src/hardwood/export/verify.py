@@ -152,7 +152,7 @@ def verified(
         equal = (difference <= allowed).all(axis=1)
     if found.leaves is not None:
         equal &= (found.leaves == probes.leaves).all(axis=1)
-    equal &= _same_answer(probes.plan, found, expected, allowed)
+    equal &= _same_prediction(probes.plan, found, expected, allowed)
     unequal = np.flatnonzero(~equal)
     on_edge = np.zeros(len(unequal), bool)
     if edges_may_differ and len(unequal):
@@ -267,7 +267,7 @@ def _relative(difference: np.ndarray, expected: np.ndarray) -> np.ndarray:
     return np.where(difference == 0, 0.0, relative)
 
 
-def _same_answer(
+def _same_prediction(
     plan: Plan, found: Predictions, expected: np.ndarray, allowed: np.ndarray
 ) -> np.ndarray:
     """Whether predictions are the library's; where outputs nearly tie, either is right."""

@@ -195,8 +195,8 @@ def leaf_lines(tree: Tree, leaf: int, max_terms: int | None, digits: int | None)
     if isinstance(tree, ObliqueTree) and says_equations(tree):
         return _equation_lines(tree, leaf, max_terms, digits)
     if tree.classes is not None:
-        answer, probability = leaf_class(tree, leaf, digits=digits)
-        return [*_wrapped(answer, 24), probability]
+        prediction, probability = leaf_class(tree, leaf, digits=digits)
+        return [*_wrapped(prediction, 24), probability]
     if tree.task == "multilabel":
         texts = leaf_labels(tree, leaf, digits=digits)
         return ["labels:", *(line for text in texts for line in _wrapped(text))]

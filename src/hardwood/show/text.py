@@ -287,7 +287,7 @@ class _TreeWriter(_Writer):
         tree, leaf, count = self.tree, self.nodes.leaf(node), self.nodes.count(node)
         assert leaf is not None
         if isinstance(tree, PolicyTree) or not says_equations(tree):
-            return [_answer(tree, leaf, count, self.digits)]
+            return [_prediction_text(tree, leaf, count, self.digits)]
         assert tree.leaf_weights is not None
         equations = leaf_equations(tree, leaf, max_terms=self.max_terms, digits=self.digits)
         self._use(tree.leaf_weights[leaf].any(axis=0))
@@ -387,23 +387,23 @@ def leaf_text(
     """Write the prediction of a leaf on one line, with its probability and number of samples."""
     count = Nodes(tree).count(~leaf)
     if not says_equations(tree):
-        return _answer(tree, leaf, count, digits)
+        return _prediction_text(tree, leaf, count, digits)
     equations = leaf_equations(tree, leaf, max_terms=max_terms, digits=digits)
     return "; ".join(_equation_lines(tree, equations, count))
 
 
-def _answer(tree: Tree, leaf: int, count: float | None, digits: int | None) -> str:
+def _prediction_text(tree: Tree, leaf: int, count: float | None, digits: int | None) -> str:
     """Write the prediction of a constant leaf, with its probability and number of samples."""
     notes = []
     if tree.classes is not None:
-        answer, probability = leaf_class(tree, leaf, digits=digits)
+        prediction, probability = leaf_class(tree, leaf, digits=digits)
         notes.append(probability)
     elif tree.task == "multilabel":
-        answer = "labels: " + ", ".join(leaf_labels(tree, leaf, digits=digits))
+        prediction = "labels: " + ", ".join(leaf_labels(tree, leaf, digits=digits))
     else:
-        answer = ", ".join(leaf_values(tree, leaf, digits=digits))
+        prediction = ", ".join(leaf_values(tree, leaf, digits=digits))
     notes += _count_notes(count)
-    return f"{answer} ({', '.join(notes)})" if notes else answer
+    return f"{prediction} ({', '.join(notes)})" if notes else prediction
 
 
 def _equation_lines(tree: ObliqueTree, equations: list[Equation], count: float | None) -> list[str]:

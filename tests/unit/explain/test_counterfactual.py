@@ -771,7 +771,7 @@ def test_other_invalid_goals_are_refused():
     for wanted, words in (([1, 0], "3 labels"), ([2, 0, 0], "1, 0, or None")):
         with pytest.raises(ValueError, match=words):
             counterfactual(tree, numeric_rows(tree, 0), wanted=wanted)
-    with pytest.raises(TypeError, match="one entry per label"):
+    with pytest.raises(TypeError, match="one value per label"):
         counterfactual(tree, numeric_rows(tree, 0), wanted="y0")
 
 

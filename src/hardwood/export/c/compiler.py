@@ -67,10 +67,10 @@ class Compiler:
             command, cwd=folder, input=stdin, capture_output=True, timeout=_SECONDS
         )
         if done.returncode:
-            said = done.stderr.decode(errors="replace").strip()
+            message = done.stderr.decode(errors="replace").strip()
             raise ExportError(
                 f"the export to C was not written: it {trouble} with {shlex.join(self.command)} "
-                f"(exit code {done.returncode}): {said[-1000:]}"
+                f"(exit code {done.returncode}): {message[-1000:]}"
             )
         return done.stdout
 
@@ -84,18 +84,18 @@ def compiled_predictions(
     """
     plan = probes.plan
     sources = {"header.h": text, "main.c": probe_program(plan, prefix, real)}
-    said = compiler.run(sources, np.ascontiguousarray(probes.matrix, np.float64).tobytes())
+    printed = compiler.run(sources, np.ascontiguousarray(probes.matrix, np.float64).tobytes())
     n_trees, k = len(plan.trees), plan.model.n_outputs
     width = n_trees + k + (1 if plan.model.classes is not None else k)
-    rows = np.frombuffer(said, np.float64)
+    rows = np.frombuffer(printed, np.float64)
     if rows.size != probes.n_rows * width:
         raise ExportError("the export to C was not written: its program prints too little")
-    leaves, outputs, answers = np.split(rows.reshape(-1, width), [n_trees, n_trees + k], axis=1)
+    leaves, outputs, predictions = np.split(rows.reshape(-1, width), [n_trees, n_trees + k], axis=1)
     if plan.model.task == "regression":
-        if not np.array_equal(answers, outputs):
+        if not np.array_equal(predictions, outputs):
             raise ExportError("the export to C was not written: predict and outputs differ")
         return Predictions(outputs, None, leaves)
-    positions = answers.astype(np.int64)
+    positions = predictions.astype(np.int64)
     return Predictions(
         outputs, positions[:, 0] if plan.model.classes is not None else positions, leaves
     )
@@ -107,11 +107,11 @@ def probe_program(plan: Plan, prefix: str, real: str) -> str:
         plan.model.task == "regression" and plan.model.n_outputs == 1
     )
     if one:
-        answer = f"answer[0] = {prefix}_predict(row);"
+        prediction = f"prediction[0] = {prefix}_predict(row);"
     else:
         kind = "uint8_t" if plan.model.task == "multilabel" else real
-        answer = f"{kind} many[K]; {prefix}_predict(row, many);\n"
-        answer += "    for (int i = 0; i < K; ++i) answer[i] = many[i];"
+        prediction = f"{kind} many[K]; {prefix}_predict(row, many);\n"
+        prediction += "    for (int i = 0; i < K; ++i) prediction[i] = many[i];"
     is_quantized = real == "float"
     return _PROGRAM.format(
         n_features=plan.schema.n_features,
@@ -123,14 +123,14 @@ def probe_program(plan: Plan, prefix: str, real: str) -> str:
         quantize=f"{prefix}_quantize_row(raw, row);"
         if is_quantized
         else "for (int i = 0; i < P; ++i) row[i] = raw[i];",
-        answer=answer,
+        prediction=prediction,
     )
 
 
 _PROGRAM = """#include "header.h"
 #include <stdio.h>
 enum {{ P = {n_features}, K = {n_outputs}, T = {n_trees}, A = {n_answers} }};
-static double raw[P], said[T + K + A], *answer = said + T + K;
+static double raw[P], result[T + K + A], *prediction = result + T + K;
 static {prefix}_value row[P];
 static {real} outputs[K];
 static int32_t leaves[T];
@@ -138,11 +138,11 @@ int main(void) {{
   while (fread(raw, sizeof(double), P, stdin) == P) {{
     {quantize}
     {prefix}_leaves(row, leaves);
-    for (int i = 0; i < T; ++i) said[i] = leaves[i];
+    for (int i = 0; i < T; ++i) result[i] = leaves[i];
     {prefix}_outputs(row, outputs);
-    for (int i = 0; i < K; ++i) said[T + i] = outputs[i];
-    {answer}
-    fwrite(said, sizeof(double), T + K + A, stdout);
+    for (int i = 0; i < K; ++i) result[T + i] = outputs[i];
+    {prediction}
+    fwrite(result, sizeof(double), T + K + A, stdout);
   }}
   return 0;
 }}

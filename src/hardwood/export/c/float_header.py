@@ -26,7 +26,7 @@ def float_header(plan: Plan, prefix: str) -> tuple[str, int]:
         parts.link_code(plan, "double"),
         _leaf_code(plan, tables),
         _outputs_code(plan),
-        parts.answer_code(plan, "double", _predict_code(plan)),
+        parts.prediction_code(plan, "double", _predict_code(plan)),
     ]
     return parts.header(names, tables, names.written(_usage(plan)), _HEAD, code), tables.n_bytes
 
@@ -37,7 +37,7 @@ def _usage(plan: Plan) -> str:
         "",
         "  NAME_value row[CAPS_N_FEATURES];    NAN where a value is missing",
         *parts.level_usage(plan),
-        *parts.usage_of_answers(plan, "double"),
+        *parts.usage_of_predictions(plan, "double"),
         "",
         "A row holds doubles; define CAPS_VALUE as float before including this for floats.",
         "Do not compile with -ffast-math: the header relies on NAN.",
@@ -122,7 +122,7 @@ _INDICATORS = r"""  if (row->n_on > 0) {
 """
 
 
-# From leaves to answers
+# From leaves to predictions
 
 
 def _leaf_code(plan: Plan, tables: Tables) -> str:
@@ -198,11 +198,11 @@ def _outputs_code(plan: Plan) -> str:
     return _OUTPUTS.replace("LINEAR", linear).replace("END", end)
 
 
-_ADD_LINEAR = r"""    double answer[CAPS_N_OUTPUTS];
+_ADD_LINEAR = r"""    double output[CAPS_N_OUTPUTS];
     if (NAME_linear_first[t] >= 0) {
       const int32_t place = leaf - NAME_first_leaf[t] + NAME_linear_first[t];
-      NAME_linear(t, place, value, &encoded, answer);
-      value = answer;
+      NAME_linear(t, place, value, &encoded, output);
+      value = output;
     }
 """
 

@@ -48,7 +48,7 @@ def header(names: Names, tables: Tables, usage: str, head: str, code: list[str])
     )
 
 
-def usage_of_answers(plan: Plan, real: str) -> list[str]:
+def usage_of_predictions(plan: Plan, real: str) -> list[str]:
     """Explain the functions that predict; ``real`` is the type of a number."""
     many = f"{real} out[CAPS_N_OUTPUTS]; "
     proba = f"  {many}NAME_predict_proba(row, out);"
@@ -238,10 +238,10 @@ static inline void NAME_leaves(const NAME_value *row, int32_t *leaves) {
 """
 
 
-# Answers
+# Predictions
 
 
-def answer_code(plan: Plan, real: str, predict: str) -> str:
+def prediction_code(plan: Plan, real: str, predict: str) -> str:
     """Write the functions that predict; ``predict`` is the one for classes and labels."""
     if plan.model.task != "regression":
         return _PROBA.replace("REAL", real) + predict

@@ -78,7 +78,7 @@ def _header(model: Quantized, prefix: str) -> tuple[str, int]:
         parts.link_code(plan, "float"),
         _sums_code(model, tables, kind),
         _outputs_code(model, others),
-        parts.answer_code(plan, "float", _predict_code(model, tables)),
+        parts.prediction_code(plan, "float", _predict_code(model, tables)),
         _quantize_code(model, others),
     ]
     size = tables.n_bytes
@@ -96,7 +96,7 @@ def _usage(plan: Plan, grid: Grid) -> str:
         "  NAME_value row[CAPS_N_FEATURES];",
         "  row[i] = NAME_quantize(i, x);    a number; CAPS_MISSING where it is missing",
         *parts.level_usage(plan),
-        *parts.usage_of_answers(plan, "float"),
+        *parts.usage_of_predictions(plan, "float"),
         "",
         "NAME_quantize, NAME_predict_proba and regression predictions use floating point;",
         "NAME_sums, NAME_leaves and predictions of classes and labels do not.",
@@ -210,7 +210,7 @@ static inline int32_t NAME_sums(const NAME_value *row, int32_t *sums) {
 """
 
 
-# From sums to answers
+# From sums to predictions
 
 
 def _outputs_code(model: Quantized, others: Tables) -> str:

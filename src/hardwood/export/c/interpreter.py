@@ -93,15 +93,15 @@ def _outputs(
     total = np.zeros((len(leaves), k))
     for t, tree in enumerate(plan.trees):
         leaf = leaves[:, t]
-        answer = tables["leaf_values"].reshape(-1, k)[leaf]
+        output = tables["leaf_values"].reshape(-1, k)[leaf]
         first = int(tables["linear_first"][t]) if "linear_first" in tables else -1
         if first >= 0:
             place = leaf - tables["first_leaf"][t] + first
             for name, entries in (("leaf_weights", values), ("leaf_indicators", on)):
                 if name in tables:
                     weights = tables[name].reshape(-1, k, entries.shape[1])[place]
-                    answer = answer + np.einsum("rk,rok->ro", entries, weights)
-            answer = linked(answer, LINKS[int(tables["leaf_link"][t])], 1)  # type: ignore[arg-type]
-            answer = voted(answer, tree.vote)
-        total += answer
+                    output = output + np.einsum("rk,rok->ro", entries, weights)
+            output = linked(output, LINKS[int(tables["leaf_link"][t])], 1)  # type: ignore[arg-type]
+            output = voted(output, tree.vote)
+        total += output
     return plan.combined(total)

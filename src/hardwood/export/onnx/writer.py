@@ -256,10 +256,10 @@ class _GraphWriter:
             chosen = place
             if len(trees) < len(plan.trees):
                 chosen = graph.node("Gather", place, graph.constant(trees), axis=1)
-            said = graph.node("Gather", table, chosen, axis=0)  # (N, trees, k)
+            leaf_outputs = graph.node("Gather", table, chosen, axis=0)  # (N, trees, k)
             if plan.trees[trees[0]].leaf_weights is not None:
-                said = self._linear(row, indicators, trees, leaf, said)
-            added = graph.node("ReduceSum", said, graph.constant([1]), keepdims=0)
+                leaf_outputs = self._linear(row, indicators, trees, leaf, leaf_outputs)
+            added = graph.node("ReduceSum", leaf_outputs, graph.constant([1]), keepdims=0)
             total = added if total is None else graph.node("Add", total, added)
         assert total is not None
         self._results(self._combined(total))
@@ -298,8 +298,8 @@ class _GraphWriter:
         score = graph.node(
             "Reshape", score, graph.constant([-1, len(trees), self.plan.model.n_outputs])
         )
-        answer = self._linked(graph.node("Add", score, constants), members[0].link)
-        return self._voted(answer, members[0].vote)
+        output = self._linked(graph.node("Add", score, constants), members[0].link)
+        return self._voted(output, members[0].vote)
 
     def _linked(self, scores: str, link: str) -> str:
         if link == "identity":
@@ -308,17 +308,17 @@ class _GraphWriter:
             return self.graph.node("Softmax", scores, axis=-1)
         return self.graph.node("Exp" if link == "exp" else "Sigmoid", scores)
 
-    def _voted(self, answer: str, vote: str) -> str:
+    def _voted(self, output: str, vote: str) -> str:
         graph = self.graph
         if vote == "class":
-            best = graph.node("ArgMax", answer, axis=-1, keepdims=0)
+            best = graph.node("ArgMax", output, axis=-1, keepdims=0)
             return graph.node(
                 "Gather", graph.constant(np.eye(self.plan.model.n_outputs)), best, axis=0
             )
         if vote == "labels":
-            yes = graph.node("GreaterOrEqual", answer, graph.constant(np.float64(0.5)))
+            yes = graph.node("GreaterOrEqual", output, graph.constant(np.float64(0.5)))
             return graph.cast(yes, Kind.DOUBLE)
-        return answer
+        return output
 
     def _combined(self, total: str) -> str:
         """Return the outputs (N, k)."""
@@ -397,8 +397,8 @@ def _tree_attributes(trees: tuple[PlannedTree, ...]) -> dict[str, Any]:
 
 
 def _check(probes: Probes, content: bytes, as_matrix: bool) -> Check:
-    answers, method = run_graph(probes, content, as_matrix=as_matrix)
-    return verified(probes, answers, target="onnx", method=method)
+    predictions, method = run_graph(probes, content, as_matrix=as_matrix)
+    return verified(probes, predictions, target="onnx", method=method)
 
 
 def run_graph(probes: Probes, content: bytes, *, as_matrix: bool) -> tuple[Predictions, str]:

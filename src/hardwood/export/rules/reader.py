@@ -8,7 +8,7 @@ The grammar of a line, after ``if``, ``and`` or ``then``::
     sum       = term (("+" | "-") term)*
     term      = number | number "*" NAME | number "*" "(" NAME ("+" | "-") number ")"
               | number "*" "(" NAME "is" LABEL ")"
-    answer    = ["class" LABEL ","] what LABEL "=" sum, what LABEL "=" sum, ... ["; n = ..."]
+    prediction = ["class" LABEL ","] what LABEL "=" sum, what LABEL "=" sum, ... ["; n = ..."]
     what      = "" | "p of" | "score of"
 
 Names and text are JSON strings; ``missing`` is also a LABEL.
@@ -58,7 +58,7 @@ def read_predictions(probes: Probes, text: str) -> Predictions:
     for t, of_tree in enumerate(rules):
         known: dict[str, np.ndarray] = {}  # most conditions occur in many rules
         times = np.zeros(probes.n_rows, int)
-        said = np.zeros((probes.n_rows, plan.model.n_outputs))
+        of_leaf = np.zeros((probes.n_rows, plan.model.n_outputs))
         for leaf, lines in of_tree:
             satisfied = np.ones(probes.n_rows, bool)
             for line in lines[:-1]:
@@ -67,14 +67,14 @@ def read_predictions(probes: Probes, text: str) -> Predictions:
                 satisfied &= known[line]
             times += satisfied
             leaves[satisfied, t] = leaf
-            outputs, label = _Line(lines[-1], rows).answer(plan.model.n_outputs)
-            said[satisfied] = outputs[satisfied]
+            outputs, label = _Line(lines[-1], rows).prediction(plan.model.n_outputs)
+            of_leaf[satisfied] = outputs[satisfied]
             labels[satisfied] = -1 if label is None else (plan.model.classes or ()).index(label)
         if (times != 1).any():
             raise ExportError(
                 "the rules were not written: a row satisfies none of them, or several"
             )
-        total += _answered(plan, t, said)
+        total += _tree_outputs(plan, t, of_leaf)
     outputs = plan.combined(total)
     positions = positions_of(plan, outputs)
     if len(rules) == 1 and (labels >= 0).all():
@@ -82,11 +82,11 @@ def read_predictions(probes: Probes, text: str) -> Predictions:
     return Predictions(outputs, positions, leaves)
 
 
-def _answered(plan: Plan, t: int, said: np.ndarray) -> np.ndarray:
+def _tree_outputs(plan: Plan, t: int, of_leaf: np.ndarray) -> np.ndarray:
     tree = plan.trees[t]
     if tree.leaf_weights is not None:
-        said = linked(said, tree.link, 1)
-    return np.ldexp(voted(said, tree.vote), -plan.exponent)
+        of_leaf = linked(of_leaf, tree.link, 1)
+    return np.ldexp(voted(of_leaf, tree.vote), -plan.exponent)
 
 
 def _sections(
@@ -256,7 +256,7 @@ class _Line:
         self._next()
         return weight * entries
 
-    def answer(self, n_outputs: int) -> tuple[np.ndarray, Any]:
+    def prediction(self, n_outputs: int) -> tuple[np.ndarray, Any]:
         """Read the outputs or scores of a leaf, (r, k), and its class, or None."""
         label = None
         if self._take("class"):

@@ -225,7 +225,7 @@ class _RulesWriter:
         for i, (leaf, path) in enumerate(paths):
             lines = self._condition_lines(path)
             words = [f"{'if' if k == 0 else 'and'} {line}" for k, line in enumerate(lines)]
-            words.append(f"then {self._answer(tree, leaf, sums)}")
+            words.append(f"then {self._prediction(tree, leaf, sums)}")
             rules.append("".join([f"rule {i + 1}: leaf {leaf}\n", *(f"  {w}\n" for w in words)]))
         return rules
 
@@ -319,7 +319,7 @@ class _RulesWriter:
 
     # Leaves
 
-    def _answer(self, tree: ObliqueTree, leaf: int, sums: list[list[Linear]]) -> str:
+    def _prediction(self, tree: ObliqueTree, leaf: int, sums: list[list[Linear]]) -> str:
         """Write the prediction of a leaf; ``sums`` are the scores of linear leaves."""
         counts = tree.counts
         n = "" if counts is None else f"; n = {count_text(float(counts[tree.n_splits + leaf]))}"

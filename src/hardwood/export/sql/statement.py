@@ -168,7 +168,7 @@ class _StatementWriter(Expressions):
             self.stages.add({f"s{o}": "0E0" for o in range(self.plan.model.n_outputs)})
             for trees in self._groups():
                 self._descend(trees)
-                self._add_answers(trees)
+                self._add_outputs(trees)
             self._combine()
         return self._top() + self.stages.statement([*self._kept(), *self._results()])
 
@@ -187,7 +187,7 @@ class _StatementWriter(Expressions):
         """Group the trees that are computed together; one whose leaves have a link is alone."""
         groups: list[list[int]] = [[]]
         for t, tree in enumerate(self.plan.trees):
-            alone = _has_own_answer(tree)
+            alone = _transforms_scores(tree)
             if groups[-1] and (alone or len(groups[-1]) == _TREES_AT_ONCE):
                 groups.append([])
             groups[-1].append(t)
@@ -207,11 +207,11 @@ class _StatementWriter(Expressions):
                 if j in raw or j in summed:
                     columns[f"x{j}"] = name
                 continue
-            entry = f"CAST({name} AS DOUBLE PRECISION)"
+            value = f"CAST({name} AS DOUBLE PRECISION)"
             if j in raw:
-                columns[f"x{j}"] = entry
+                columns[f"x{j}"] = value
             if j in summed:
-                centered = entry if feature.center == 0 else f"{entry} - {number(feature.center)}"
+                centered = value if feature.center == 0 else f"{value} - {number(feature.center)}"
                 columns[f"d{j}"] = f"COALESCE({centered}, 0E0)".replace("- -", "+ ")
         columns = columns or {"nothing": "0"}
         note = "x: values; d: numbers minus their means, 0 where missing"
@@ -279,18 +279,18 @@ class _StatementWriter(Expressions):
     def number(self, value: float) -> str:
         return number(value)
 
-    def entry(self, feature: int) -> str:
+    def value(self, feature: int) -> str:
         return f'"t"."x{feature}"'
 
     def is_missing(self, feature: int, yes: bool) -> str:
-        return f"{self.entry(feature)} IS {'' if yes else 'NOT '}NULL"
+        return f"{self.value(feature)} IS {'' if yes else 'NOT '}NULL"
 
     def with_missing(self, condition: Threshold, text: str) -> str:
         missing = self.is_missing(condition.feature, True)
         return f"({text} OR {missing})" if condition.missing_right else text
 
     def is_one_of(self, condition: Levels, listed: list[int]) -> str:
-        levels, name = self._level_texts(condition.feature), self.entry(condition.feature)
+        levels, name = self._level_texts(condition.feature), self.value(condition.feature)
         texts = ", ".join(levels[i] for i in listed)
         if condition.missing_right:
             return f"({name} NOT IN ({texts}) OR {name} IS NULL)"
@@ -322,9 +322,9 @@ class _StatementWriter(Expressions):
             for text, weight in zip(texts, item.weights, strict=True)
             if weight != item.missing
         }
-        return choice(self.entry(item.feature), weights, number(item.missing))
+        return choice(self.value(item.feature), weights, number(item.missing))
 
-    # From leaves to answers
+    # From leaves to predictions
 
     def _leaf_outputs(self, t: int) -> list[str]:
         """Return the outputs of a tree's leaves, (k,): values, or the scores of linear leaves."""
@@ -345,20 +345,20 @@ class _StatementWriter(Expressions):
         if self.plan.model.classes is not None:
             texts = [label(c) for c in labels_of(self.plan)]
             best = self.plan.trees[0].values.argmax(axis=1).tolist()
-            columns["answer"] = choice_of_places('"t"."leaf 0"', [texts[o] for o in best])
+            columns["predicted"] = choice_of_places('"t"."leaf 0"', [texts[o] for o in best])
         self.stages.add(columns, drop=self._temporary([0]))
 
     def _temporary(self, trees: list[int]) -> list[str]:
         return [f"leaf {t}" for t in trees]
 
-    def _add_answers(self, trees: list[int]) -> None:
+    def _add_outputs(self, trees: list[int]) -> None:
         """Add the outputs of some trees to the sums."""
-        if len(trees) == 1 and _has_own_answer(self.plan.trees[trees[0]]):
+        if len(trees) == 1 and _transforms_scores(self.plan.trees[trees[0]]):
             self._add_linked(trees[0])
             return
         outputs = [self._leaf_outputs(t) for t in trees]
         columns = {
-            f"s{o}": " + ".join([f'"t"."s{o}"', *(f"({said[o]})" for said in outputs)])
+            f"s{o}": " + ".join([f'"t"."s{o}"', *(f"({output[o]})" for output in outputs)])
             for o in range(self.plan.model.n_outputs)
         }
         self.stages.add(columns, drop=self._temporary(trees))
@@ -425,14 +425,14 @@ class _StatementWriter(Expressions):
         if plan.model.classes is not None:
             texts = [label(c) for c in labels_of(plan)]
             best = [f"WHEN {self._is_best('s', o)} THEN {text}" for o, text in enumerate(texts)]
-            self.stages.add({"answer": f"CASE {' '.join(best)} END"})
+            self.stages.add({"predicted": f"CASE {' '.join(best)} END"})
 
     def _results(self) -> list[str]:
         plan = self.plan
         outputs = [f'"t"."s{o}"' for o in range(plan.model.n_outputs)]
         names = plan.output_names
         if plan.model.classes is not None:
-            results = ['"t"."answer" AS "prediction"']
+            results = ['"t"."predicted" AS "prediction"']
             return results + _named("probability of ", outputs, names)
         if plan.model.task == "multilabel":
             yes = [f"CASE WHEN {text} >= 0.5E0 THEN 1 ELSE 0 END" for text in outputs]
@@ -445,7 +445,7 @@ class _StatementWriter(Expressions):
 _LOGISTIC = "CASE WHEN {0} >= 0E0 THEN 1E0 / (1E0 + EXP(-{0})) ELSE EXP({0}) / (1E0 + EXP({0})) END"
 
 
-def _has_own_answer(tree: PlannedTree) -> bool:
+def _transforms_scores(tree: PlannedTree) -> bool:
     """Whether a tree's scores are transformed before they are added."""
     return tree.leaf_weights is not None and (tree.link != "identity" or tree.vote != "none")
 

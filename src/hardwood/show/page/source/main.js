@@ -79,16 +79,16 @@ function switchTree() {
   byId("tree").value = state.tree;
   Object.assign(state, { selected: 0 });
   drawTree();
-  if (state.answer) bringPathIntoView();
+  if (state.prediction) bringPathIntoView();
 }
 
 function startDrawing() {
   onViewChange = drawVisible;
   whenever(["tree"], switchTree);
-  whenever(["selected", "answer", "feature", "tree"], () => {
+  whenever(["selected", "prediction", "feature", "tree"], () => {
     for (const [node, { card }] of drawn) decorate(node, card);
   });
-  whenever(["selected", "answer", "feature", "tree", "shade"], drawNodePanel);
+  whenever(["selected", "prediction", "feature", "tree", "shade"], drawNodePanel);
   whenever(["tree"], drawTextPanel);
   whenever(["shade"], () => {
     drawLegend();
@@ -114,7 +114,7 @@ function start() {
   drawNodePanel();
   drawModelPanel();
   openTab(model.trees.length > 1 ? "model" : "node");
-  checkAnswers();
+  checkPredictions();
   document.documentElement.dataset.ready = "yes";
 }
 

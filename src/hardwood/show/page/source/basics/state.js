@@ -5,7 +5,7 @@
 const state = {
   tree: 0, // number of the tree that is drawn
   selected: 0, // number of the node that the panel describes
-  answer: null, // `answerTo` of the current row, or null
+  prediction: null, // `predictionFor` of the current row, or null
   feature: null, // number of the feature that is searched for, or null
   shade: 0, // the output that determines the color, if numbers do
 };
@@ -35,7 +35,7 @@ function currentTree() {
 
 /** Path of the current row through the drawn tree; null without a row. */
 function currentPath() {
-  return state.answer && state.answer.trees[state.tree];
+  return state.prediction && state.prediction.trees[state.tree];
 }
 
 /** The nodes on that path. */
@@ -46,5 +46,5 @@ function currentPathNodes() {
 
 /** Show a row and its paths through all trees; null removes it. */
 function showRow(row) {
-  change({ answer: row && answerTo(model, row) });
+  change({ prediction: row && predictionFor(model, row) });
 }

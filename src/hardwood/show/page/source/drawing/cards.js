@@ -33,7 +33,7 @@ function thresholdText(tree, split) {
 
 /** The prediction of a leaf as short text: "Adelie", "12.4", "a, b". */
 function leafText(tree, leaf) {
-  return tree.equations ? "a linear function" : answerText(tree, leafValues(tree, leaf));
+  return tree.equations ? "a linear function" : predictionText(tree, leafValues(tree, leaf));
 }
 
 function leafValues(tree, leaf) {
@@ -41,7 +41,7 @@ function leafValues(tree, leaf) {
 }
 
 /** A prediction as short text. `of` is a tree, or the model. */
-function answerText(of, outputs) {
+function predictionText(of, outputs) {
   const { task } = of;
   if (task === "classification") return model.outputs[largestAt(outputs)];
   if (scoresClasses(of)) return `highest score: ${model.outputs[largestAt(outputs)]}`;
@@ -157,14 +157,14 @@ function leafParts(tree, node) {
   facts.append(countNote(tree, node));
   const title = leafText(tree, leaf);
   return [
-    element("p", { class: "answer", text: shortAnswer(tree, leaf), title }),
+    element("p", { class: "prediction", text: shortPrediction(tree, leaf), title }),
     facts,
     leafStrip(tree, node),
   ];
 }
 
 /** A prediction for a card; of several numbers, the one that determines the color. */
-function shortAnswer(tree, leaf) {
+function shortPrediction(tree, leaf) {
   if (tree.equations) return hasGroups() ? "linear" : `linear, ≈ ${meanText(tree, leaf)}`;
   if (scoresClasses(tree)) return model.outputs[largestAt(leafValues(tree, leaf))];
   if (tree.task !== "regression" || tree.nOutputs === 1) return leafText(tree, leaf);
@@ -199,7 +199,7 @@ function labelBars(shares, width, height) {
       y: round(height * (1 - share)),
       width: round(Math.max(step - 1, 0.5)),
       height: round(height * share),
-      class: share >= 0.5 ? "said" : "unsaid",
+      class: share >= 0.5 ? "likely" : "unlikely",
     }),
   );
 }

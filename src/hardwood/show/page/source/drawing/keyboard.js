@@ -54,7 +54,7 @@ function pressKey(event) {
 function pressEscape(event) {
   if (event.key !== "Escape" || byId("help").open) return;
   if (state.feature !== null || byId("search").value) clearSearch();
-  else if (state.answer) showRow(null);
+  else if (state.prediction) showRow(null);
 }
 
 /** Select a node, and bring its card into view. */

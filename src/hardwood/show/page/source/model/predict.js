@@ -139,7 +139,7 @@ function linked(scores, link) {
 }
 
 /** The prediction of the whole model for a row, with the path and outputs of each tree. */
-function answerTo(model, row) {
+function predictionFor(model, row) {
   const encoded = encodedRow(model, row);
   const trees = model.trees.map((tree) => {
     const path = pathOf(model, tree, encoded);

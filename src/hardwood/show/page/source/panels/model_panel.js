@@ -67,7 +67,7 @@ function aboutParts() {
 const SAME = 1e-9; // relative; leaves are identical, but sums may differ in the last digit
 
 /** Compare a few rows at a time while the browser is idle, and report the result. */
-function checkAnswers() {
+function checkPredictions() {
   const { rows } = model;
   if (!rows?.count) return;
   let place = 0;
@@ -85,7 +85,7 @@ function checkAnswers() {
 
 function agrees(place) {
   const k = model.outputs.length;
-  const { outputs } = answerTo(model, model.rows.at(place));
+  const { outputs } = predictionFor(model, model.rows.at(place));
   return outputs.every((value, o) => {
     const expected = model.rows.outputs[place * k + o];
     return (

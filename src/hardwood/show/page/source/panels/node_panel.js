@@ -53,7 +53,7 @@ function termTable(tree, split) {
   const terms = splitTerms(tree, split);
   if (terms.length === 0) return [quietText("All weights of this split are zero.")];
   const isOnPath = currentPath()?.steps.some(({ node }) => node === split);
-  const added = isOnPath ? contributions(model, tree, split, state.answer.encoded) : null;
+  const added = isOnPath ? contributions(model, tree, split, state.prediction.encoded) : null;
   const head = ["column", "← no | yes →", "weight", ...(added ? ["this row"] : [])];
   const rows = termRows(tree, split, terms, added);
   const note =

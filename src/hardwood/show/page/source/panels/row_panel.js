@@ -20,8 +20,8 @@ function startRowPanel() {
   );
   byId("row-clear").addEventListener("click", () => showRow(null));
   byId("row-start").addEventListener("click", () => showRow(typicalRow()));
-  whenever(["answer", "tree"], drawRowPanel);
-  drawRowPanel(new Set(["answer"]));
+  whenever(["prediction", "tree"], drawRowPanel);
+  drawRowPanel(new Set(["prediction"]));
 }
 
 /** Show the i-th row of the page; after the last row comes the first. */
@@ -50,39 +50,39 @@ function bringPathIntoView() {
 }
 
 function drawRowPanel(changed) {
-  const { answer } = state;
-  byId("row-clear").hidden = !answer;
-  byId("row-start").hidden = Boolean(answer);
+  const { prediction } = state;
+  byId("row-clear").hidden = !prediction;
+  byId("row-start").hidden = Boolean(prediction);
   byId("row-origin").textContent = originText();
-  if (changed.has("answer")) drawFields();
-  byId("prediction").replaceChildren(...(answer ? predictionParts(answer) : []));
-  byId("path").replaceChildren(...(answer ? pathItems(currentPath()) : []));
-  byId("path-part").hidden = !answer;
-  describePrediction(answer);
+  if (changed.has("prediction")) drawFields();
+  byId("prediction").replaceChildren(...(prediction ? predictionParts(prediction) : []));
+  byId("path").replaceChildren(...(prediction ? pathItems(currentPath()) : []));
+  byId("path-part").hidden = !prediction;
+  describePrediction(prediction);
 }
 
 function originText() {
-  if (!state.answer) return "";
+  if (!state.prediction) return "";
   if (rowPlace === null) return "Edit the values below to change this row.";
-  const truth = trueAnswer(rowPlace);
+  const truth = trueTarget(rowPlace);
   const number = `Row ${model.rows.number[rowPlace]} of the table, counting from 0`;
   return truth ? `${number}. True ${hasGroups() ? "class" : "value"}: ${truth}` : number;
 }
 
 /** The true target of a row, as text; empty if unknown. */
-function trueAnswer(place) {
+function trueTarget(place) {
   const { truth } = model.rows;
   if (!truth) return "";
   if (hasGroups()) return model.outputs[truth[place]];
   const k = model.outputs.length;
-  return answerText(model, truth.slice(place * k, (place + 1) * k));
+  return predictionText(model, truth.slice(place * k, (place + 1) * k));
 }
 
 /** Store the exact prediction where programs and tests can read it. */
-function describePrediction(answer) {
+function describePrediction(prediction) {
   const { dataset } = byId("prediction");
-  dataset.outputs = answer ? JSON.stringify([...answer.outputs]) : "";
-  dataset.leaves = answer ? JSON.stringify(answer.trees.map(({ leaf }) => leaf)) : "";
+  dataset.outputs = prediction ? JSON.stringify([...prediction.outputs]) : "";
+  dataset.leaves = prediction ? JSON.stringify(prediction.trees.map(({ leaf }) => leaf)) : "";
 }
 
 // Fields
@@ -90,11 +90,11 @@ function describePrediction(answer) {
 /** Create the fields for all features, or update their values. */
 function drawFields() {
   const fields = byId("fields");
-  fields.hidden = !state.answer;
-  if (!state.answer) return;
+  fields.hidden = !state.prediction;
+  if (!state.prediction) return;
   if (fields.childElementCount === 0) fillFields(fields);
   for (const field of fields.querySelectorAll("[data-feature]")) {
-    if (field !== document.activeElement) setField(field, state.answer.row[field.dataset.feature]);
+    if (field !== document.activeElement) setField(field, state.prediction.row[field.dataset.feature]);
   }
 }
 
@@ -154,7 +154,7 @@ function typeField(field) {
   const value = fieldValue(field);
   field.toggleAttribute("aria-invalid", value === null);
   if (value === null) return;
-  const row = state.answer.row.slice();
+  const row = state.prediction.row.slice();
   row[field.dataset.feature] = value;
   rowPlace = null;
   showRow(row);
@@ -177,20 +177,20 @@ function isoDate(text) {
 
 // The prediction
 
-function predictionParts(answer) {
+function predictionParts(prediction) {
   const parts = [
     quietText(model.combine ? "The forest predicts" : "The tree predicts"),
-    element("p", { class: "answer", text: answerText(model, answer.outputs) }),
+    element("p", { class: "prediction", text: predictionText(model, prediction.outputs) }),
   ];
-  const isPlain = model.task === "regression" && answer.outputs.length === 1;
-  if (!isPlain) parts.push(...outputTable(model, answer.outputs));
-  if (model.combine) parts.push(quietText(`Tree ${state.tree + 1} predicts: ${ownAnswer()}`));
+  const isPlain = model.task === "regression" && prediction.outputs.length === 1;
+  if (!isPlain) parts.push(...outputTable(model, prediction.outputs));
+  if (model.combine) parts.push(quietText(`Tree ${state.tree + 1} predicts: ${ownPrediction()}`));
   return parts;
 }
 
 /** The prediction of the drawn tree alone. */
-function ownAnswer() {
-  return answerText(currentTree(), currentPath().outputs);
+function ownPrediction() {
+  return predictionText(currentTree(), currentPath().outputs);
 }
 
 /** The splits on the row's path, and the leaf. */
@@ -199,7 +199,7 @@ function pathItems(path) {
   const items = path.steps.map(({ node, score, goesRight }) =>
     pathItem(tree, node, score, goesRight),
   );
-  const leaf = button(`Leaf: ${ownAnswer()}`, () => selectNode(path.node), {
+  const leaf = button(`Leaf: ${ownPrediction()}`, () => selectNode(path.node), {
     class: "link step-title",
   });
   return [...items, element("li", { class: "leaf-step" }, leaf)];

@@ -170,3 +170,38 @@ def test_a_constant_target_and_constant_columns_give_one_leaf():
     )
     assert tree.n_leaves == 1
     assert np.allclose(tree.predict(np.zeros((1, 2))), 1.0)
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_elimination_takes_out_what_costs_least(k):
+    from hardwood.learn.linear_trees.elimination import sparse_starts
+
+    rng = np.random.default_rng(8)
+    roots = rng.normal(size=(k, 12, 7))
+    hessians = np.swapaxes(roots, 1, 2) @ roots + 0.1 * np.eye(7)
+    P = rng.normal(size=(k, 7))
+    feature = np.array([0, 0, 1, 2, 3, 3])
+
+    def rise(kept: np.ndarray) -> tuple[float, np.ndarray]:
+        """How far the parabola rises with some columns only, and where it is lowest then."""
+        at = np.append(kept, 6)
+        out = np.setdiff1d(np.arange(7), at)
+        moved = np.zeros_like(P)
+        total = 0.0
+        for o, H in enumerate(hessians):
+            pull = np.linalg.solve(H[np.ix_(at, at)], H[np.ix_(at, out)] @ P[o, out])
+            moved[o, at] = P[o, at] + pull
+            step = moved[o] - P[o]
+            total += 0.5 * step @ H @ step
+        return total, moved[:, at]
+
+    kept = [0, 1, 2, 3]
+    for size, columns, start in sparse_starts(P, hessians, feature, range(5)):
+        if size < 4:
+            costs = {
+                j: rise(np.flatnonzero(np.isin(feature, [i for i in kept if i != j])))[0]
+                for j in kept
+            }
+            kept.remove(min(costs, key=costs.__getitem__))
+        assert sorted(set(feature[columns])) == kept
+        assert np.allclose(start, rise(columns)[1])

@@ -132,6 +132,21 @@ class LeafFit:
         slope, curvature = _slopes(self._loss, self._X @ P.T, self._row_targets())
         return slope * self._weight[:, None], curvature * self._weight[:, None]
 
+    def hessians(self, P: np.ndarray, is_shared: bool) -> np.ndarray:
+        """Return the curvature of the objective at P, output by output, or their mean as one."""
+        _, curvature = self.curvature(P)
+        if is_shared:
+            curvature = curvature.mean(axis=1, keepdims=True)
+        n_columns = self._X.shape[1]
+        found = np.empty((curvature.shape[1], n_columns, n_columns))
+        for o, h in enumerate(curvature.T):
+            found[o] = (self._X * h[:, None]).T @ self._X
+        least = 1e-9 * np.trace(found, axis1=1, axis2=2) + 1e-30
+        penalty = np.full((len(found), n_columns), self._l2) + least[:, None]
+        penalty[:, -1] = least
+        found[:, np.arange(n_columns), np.arange(n_columns)] += penalty
+        return found
+
     def _newton(self, P: np.ndarray) -> np.ndarray:
         """Return the minimum of the parabolas at P, output by output."""
         X, w = self._with_prior()

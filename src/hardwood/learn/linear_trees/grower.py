@@ -12,12 +12,15 @@ from hardwood.learn.learner import Run
 from hardwood.learn.leaves.constant import LeafRows, Prior, mean_target
 from hardwood.learn.leaves.linear import LeafFit
 from hardwood.learn.linear_trees.candidates import SplitCandidate, binned_numbers
+from hardwood.learn.linear_trees.elimination import sparse_starts
 from hardwood.learn.linear_trees.growth import Growth, Node, NodeSplit
 from hardwood.learn.task import Task
 
 _SPLIT_FEATURES = 8  # whose models move while a split is searched
 _MAX_SPLIT_COLUMNS = 24
-_DROPPED_AT_ONCE = 3  # a third of the features, before the others are fitted again
+_MOST_HESSIANS = 3  # outputs with one each; more share their mean
+_MOST_LEVELS = 30  # of one category that have coefficients: the most frequent ones,
+_LEAST_LEVEL_ROWS = 5.0  # of at least so many rows
 _INTERCEPT_L2 = 1.0
 _LEVEL_ORDERS = 3  # by numbers whose coefficients move, besides the one by the intercept
 _LEVEL_ROWS = 1.0  # of no slope, that each level has besides its own when levels are ordered
@@ -54,12 +57,13 @@ class Grower:
         self._feature = np.asarray(task.schema.column_feature)
         self._numbers = binned_numbers(task, self._X)
         self._is_number = np.isin(task.schema.column_feature, [j for j, _, _ in self._numbers])
+        self._modelled = self._modelled_columns()
         self._categories = [
             j for j, feature in enumerate(task.schema.features) if feature.kind == "categorical"
         ]
 
     def grow(self) -> Growth:
-        """NodeSplit the node that gains most, again and again.
+        """Split the node that gains most, again and again.
 
         Raises
         ------
@@ -81,6 +85,16 @@ class Grower:
                 heapq.heappush(open_nodes, (-child.gain, n_made, child))
                 n_made += 1
         return Growth(self._task, root, tuple(order))
+
+    def _modelled_columns(self) -> np.ndarray:
+        """Return the columns that models may use: all but constant ones and rare levels."""
+        rows = (self._X != 0).astype(np.float64).T @ self._count
+        is_used = np.ptp(self._X, axis=0) > 0
+        for j in np.flatnonzero(self._task.schema.n_levels):
+            own = np.flatnonzero(self._feature == j)
+            frequent = own[np.argsort(-rows[own], kind="stable")[:_MOST_LEVELS]]
+            is_used[own] &= np.isin(own, frequent) & (rows[own] >= _LEAST_LEVEL_ROWS)
+        return np.flatnonzero(is_used)
 
     # --- models ------------------------------------------------------------------------------
 
@@ -128,64 +142,32 @@ class Grower:
         )
 
     def _add_models(self, node: Node, parent: Node | None) -> None:
-        """Fit the full model, and sparse ones by backward elimination."""
-        c = self._X.shape[1]
+        """Fit the model of all features, then sparse ones by backward elimination."""
         l2 = self._config.leaf_l2 if parent is None else self._config.parent_l2
-        anchor = None if parent is None or parent.full is None else parent.full[:, :-1]
-        start = np.hstack([np.zeros((len(node.constant), c)), node.constant[:, None]])
+        center = np.zeros((len(node.constant), self._X.shape[1]))
+        start = np.hstack([center, node.constant[:, None]])
         if parent is not None and parent.full is not None:
-            start = parent.full
-        columns = np.arange(c)
-        P = self._fit_of(node.rows, self._X[node.rows], l2, anchor).from_start(start)
-        node.full = node.models[None] = P
-        features = np.unique(self._feature)
-        kept = list(features)
-        wanted = {terms for terms in self._terms if terms}
-        if self._config.has_linear_growth:
-            wanted.add(_SPLIT_FEATURES)
-        for terms in sorted(wanted, reverse=True):
-            while len(kept) > terms:
-                kept = self._eliminated(node.rows, P, columns, kept, terms, l2)
-                columns = np.flatnonzero(np.isin(self._feature, kept))
-                sparse = np.zeros_like(P)
-                at = np.append(columns, c)
-                fit = self._fit_of(
-                    node.rows,
-                    self._X[np.ix_(node.rows, columns)],
-                    l2,
-                    None if anchor is None else anchor[:, columns],
-                )
-                sparse[:, at] = fit.from_start(P[:, at])
-                P = sparse
-            node.models[terms] = P
-
-    def _eliminated(
-        self,
-        rows: np.ndarray,
-        P: np.ndarray,
-        columns: np.ndarray,
-        kept: list[int],
-        terms: int,
-        l2: float,
-    ) -> list[int]:
-        """Return the features that stay when the least useful ones go, a third at a time."""
-        X = np.hstack([self._X[np.ix_(rows, columns)], np.ones((len(rows), 1))])
+            center, start = parent.full[:, :-1], parent.full
+        columns = self._modelled
         at = np.append(columns, self._X.shape[1])
-        _, curvature = self._fit_of(rows, X[:, :-1], l2, None).curvature(P[:, at])
-        cost = np.zeros(len(kept))
-        penalty = np.append(np.full(len(columns), max(l2, 1e-6)), 1e-6)
-        for o, p in enumerate(P):
-            H = (X * curvature[:, o, None]).T @ X
-            H[np.diag_indices_from(H)] += penalty
-            inverse = np.linalg.inv(H)
-            for i, feature in enumerate(kept):
-                own = np.flatnonzero(self._feature[columns] == feature)
-                w = p[columns[own]]
-                # What the parabola rises by when these coefficients become zero.
-                cost[i] += 0.5 * w @ np.linalg.solve(inverse[np.ix_(own, own)], w)
-        n_dropped = max(1, min(len(kept) - terms, len(kept) // _DROPPED_AT_ONCE))
-        stay = np.sort(np.argsort(cost, kind="stable")[n_dropped:])
-        return [kept[i] for i in stay]
+        fit = self._fit_of(node.rows, self._X[np.ix_(node.rows, columns)], l2, center[:, columns])
+        found = fit.from_start(start[:, at])
+        node.full = node.models[None] = self._widened(found, at)
+        sizes = {terms for terms in self._terms if terms}
+        if self._config.has_linear_growth:
+            sizes.add(_SPLIT_FEATURES)
+        hessians = fit.hessians(found, is_shared=len(found) > _MOST_HESSIANS)
+        for size, here, sparse in sparse_starts(found, hessians, self._feature[columns], sizes):
+            own = columns[here]
+            at = np.append(own, self._X.shape[1])
+            few = self._fit_of(node.rows, self._X[np.ix_(node.rows, own)], l2, center[:, own])
+            node.models[size] = self._widened(few.from_start(sparse), at)
+
+    def _widened(self, P: np.ndarray, at: np.ndarray) -> np.ndarray:
+        """Put coefficients at their places among those of all columns."""
+        wide = np.zeros((len(P), self._X.shape[1] + 1))
+        wide[:, at] = P
+        return wide
 
     # --- splits ------------------------------------------------------------------------------
 
@@ -197,7 +179,9 @@ class Grower:
             return 0.0, None
         P, columns = self._moving_model(node)
         X = self._X[np.ix_(rows, columns)]
-        slope, curvature = self._fit_of(rows, self._X[rows], 0.0, None).curvature(P)
+        used = np.flatnonzero(P[:, :-1].any(axis=0))
+        fit = self._fit_of(rows, self._X[np.ix_(rows, used)], 0.0, None)
+        slope, curvature = fit.curvature(P[:, np.append(used, P.shape[1] - 1)])
         candidates = [
             *(SplitCandidate.of_number(j, bins[rows], edges) for j, bins, edges in self._numbers),
             *self._level_sets(rows, X[:, self._is_number[columns]], slope, curvature),

@@ -19,6 +19,7 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 from sklearn.exceptions import FitFailedWarning
 
 from hardwood.errors import FitInterruptedWarning, TableWarning
+from hardwood.selection.interrupts import InterruptGate
 from hardwood.selection.result import FinishedTrial
 from hardwood.selection.study import ERROR, has_result, quiet, sampler_of
 from hardwood.selection.trial import Objective, Unfinished
@@ -67,6 +68,7 @@ class TuningLoop:
     points: Sequence[dict[str, Any]] = ()
     _stop: threading.Event = field(default_factory=threading.Event)
     _lock: threading.RLock = field(default_factory=threading.RLock)
+    _interrupts: InterruptGate = field(default_factory=InterruptGate)
     _under_way: int = 0
     _deadline: float | None = None
     _has_complete: bool = False
@@ -131,14 +133,10 @@ class TuningLoop:
             raise
 
     def _make_one(self) -> None:
-        try:
+        with self._interrupts.closed():
             self.study.optimize(
                 self._value, n_trials=1, catch=(Unfinished,), callbacks=[self._tell]
             )
-        except UnboundLocalError as error:  # Optuna's, where Ctrl-C comes while a result is written
-            if isinstance(error.__context__, KeyboardInterrupt):
-                raise KeyboardInterrupt from None
-            raise
 
     def _begins(self) -> bool:
         """Prepare the draw of the next trial; False where there is none left to make."""
@@ -172,7 +170,10 @@ class TuningLoop:
         try:
             params = self.objective.choose(trial)
             before = self.objective.same_before(trial, params, self._trials())
-            return self._evaluated(trial, params) if before is None else self._repeated(before)
+            if before is not None:
+                return self._repeated(before)
+            with self._interrupts.opened():
+                return self._evaluated(trial, params)
         except FitInterruptedWarning:
             raise KeyboardInterrupt from None
 

@@ -14,6 +14,7 @@ import time
 import numpy as np
 import optuna
 import pytest
+from optuna.storages._heartbeat import HeartbeatThread
 
 from hardwood import DGTClassifier
 from hardwood.errors import FitInterruptedWarning
@@ -132,20 +133,37 @@ def test_ctrl_c_returns_what_was_found(tmp_path, uninterrupted):
     assert seen(again) == seen(uninterrupted)
 
 
-def test_ctrl_c_while_a_result_is_written_ends_the_search(monkeypatch):
+def test_ctrl_c_while_a_result_is_written_keeps_it(monkeypatch):
     write, n_written = optuna.storages.InMemoryStorage.set_trial_state_values, []
 
     def interrupted(self, trial_id, state, values=None):
         if state.is_finished():
             n_written.append(trial_id)
             if len(n_written) == 3:
-                raise KeyboardInterrupt
+                signal.raise_signal(signal.SIGINT)
         return write(self, trial_id, state, values)
 
     monkeypatch.setattr(optuna.storages.InMemoryStorage, "set_trial_state_values", interrupted)
-    with pytest.warns(FitInterruptedWarning, match="interrupted after 2 trials"):
+    with pytest.warns(FitInterruptedWarning, match="interrupted after 3 trials"):
         result = search(None)
-    assert len(result.trials) == 2
+    assert len(result.trials) == 3
+
+
+def test_ctrl_c_while_a_heartbeat_begins_leaves_no_thread(monkeypatch, tmp_path):
+    start, n_started = HeartbeatThread.start, []
+
+    def interrupted(self):
+        n_started.append(self)
+        start(self)
+        if len(n_started) == 3:  # the thread runs, and Optuna does not know it yet
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(HeartbeatThread, "start", interrupted)
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.warns(FitInterruptedWarning, match="interrupted after 2 trials"):
+        search(tmp_path / "s.db")
+    assert [each for each in n_started if each._thread.is_alive()] == []
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_ctrl_c_ends_trials_side_by_side():

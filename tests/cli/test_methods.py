@@ -233,6 +233,17 @@ def test_an_option_for_classes_is_refused_for_regression_targets(run, table):
         assert "and this is regression" in done.stderr
 
 
+def test_an_option_of_tune_takes_the_place_of_one_of_the_method(run, table, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    pytest.importorskip("optuna")
+    assert run("tune", "--help").stdout.count("--validation-fraction") == 1
+    options = ["--n-trials", 1, "--max-epochs", 3, "--validation-fraction", 0.3]
+    assert run("tune", table, "-t", "answer", *options).exit_code == 0
+    saved = hardwood.load(tmp_path / "t.hardwood")
+    assert saved.record["parameters"]["validation_fraction"] == 0.1
+    assert saved.record["parameters"]["max_epochs"] == 3
+
+
 def test_tune_has_the_methods_with_a_search_space():
     assert FitCommand.methods == tuple(METHODS)
     assert set(TuneCommand.methods) == {

@@ -22,7 +22,7 @@ def report(
     model: opt.ModelFile,
     table: Annotated[
         Path | None,
-        typer.Argument(metavar="[TABLE]", help="CSV or Parquet file with known targets."),
+        typer.Argument(metavar="TABLE", help="CSV or Parquet file with known targets."),
     ] = None,
     target: Annotated[str | None, opt.target("Target column of TABLE.")] = None,
     weight: opt.WeightColumn = None,

@@ -149,6 +149,6 @@ Jobs = Annotated[
 Seed = Annotated[int, count("Random seed.", low=0, high=MAX_SEED)]
 PlotFile = Annotated[
     Path | None,
-    named("FILE", "Also draw it to this file: .png, .svg, .pdf, ...", "--plot"),
+    named("FILE", "Also write a plot to this file: .png, .svg, .pdf, ...", "--plot"),
 ]
 AsJson = Annotated[bool, flag("Print one JSON object instead of text.", "--json")]

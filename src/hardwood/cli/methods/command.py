@@ -33,10 +33,14 @@ class FitCommand(Command):
     methods: tuple[MethodName, ...] = tuple(METHODS)
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the command's own options, then those of the chosen method, then `--help`."""
+        """Return the command's own options, then those of the chosen method, then `--help`.
+
+        An option of the command takes the place of a method's option with the same name.
+        """
         *own, help_option = super().get_params(ctx)
-        method = ctx.meta.get(_METHOD, self.default_method)
-        return [*own, *_built(method), help_option]
+        names = {param.name for param in own}
+        of_method = [param for param in _built(self._method(ctx)) if param.name not in names]
+        return [*own, *of_method, help_option]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the options of the method that the arguments name."""
@@ -45,8 +49,9 @@ class FitCommand(Command):
             ctx.meta[_METHOD] = method
         self._check_owners(ctx, args)
         left = super().parse_args(ctx, args)
-        of_method = options_of(ctx.meta.get(_METHOD, self.default_method))
-        given = {name: ctx.params.pop(name, None) for name in of_method}
+        of_method = options_of(self._method(ctx))
+        names = set(of_method) - {param.name for param in self.params}
+        given = {name: ctx.params.pop(name, None) for name in of_method if name in names}
         # An option that may be repeated and was not given is an empty list or tuple.
         ctx.obj = {
             name: value_of(value, of_method[name])
@@ -55,9 +60,13 @@ class FitCommand(Command):
         }
         return left
 
+    def _method(self, ctx: Any) -> MethodName:
+        method: MethodName = ctx.meta.get(_METHOD, self.default_method)
+        return method
+
     def _check_owners(self, ctx: Any, args: Sequence[str]) -> None:
         """Refuse an option that another method has."""
-        method = ctx.meta.get(_METHOD, self.default_method)
+        method = self._method(ctx)
         own = {
             name for param in self.get_params(ctx) for name in (*param.opts, *param.secondary_opts)
         }

@@ -15,7 +15,7 @@ from hardwood.learn.learner import Learner
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DGTParameters(EpochParameters):
-    """Parameters of DGT, which its forests have, too."""
+    """Parameters of DGT trees and of their forests."""
 
     _learner_type: ClassVar[type[Learner]] = DGT
 
@@ -35,82 +35,84 @@ class DGTParameters(EpochParameters):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DGTClassifier(DGTParameters, SingleTreeClassifier):
-    """A hard oblique decision tree for classes, learned by gradient descent (DGT).
+    """A hard oblique decision tree for classification, learned by gradient descent (DGT).
 
-    Every split weighs all columns of the table: numbers, levels of categories, and whether an entry
-    is missing. Tables may be NumPy arrays, SciPy sparse matrices, pandas, polars or Arrow frames.
-    Neither the order of the rows nor a repeated row instead of a weight changes the tree.
+    Each split is a weighted sum of all columns: numbers, categories, and missing indicators. Tables
+    may be NumPy arrays, SciPy sparse matrices, or pandas, polars or Arrow frames. The tree does not
+    depend on the order of the rows, and a row of weight 2 is the same as the row twice.
 
     Parameters
     ----------
     max_depth : int, default=6
-        Splits on the way from the root to a leaf, 1 to 16. Those that decide nothing are dropped
-        when learning ends.
+        Largest number of splits on a path from the root to a leaf, 1 to 16. Splits that change no
+        prediction are dropped after learning.
     layers : int or sequence of int, default=1
-        Linear layers whose product the weights of the splits are while they are learned: more than
-        one changes the way of the descent, not what can be learned, and takes longer. The sizes
-        between them are the paper's for this depth, or the ones given.
+        Number of linear layers whose product gives the weights of the splits during learning, or
+        the hidden sizes between them (overparameterization). More than one layer changes the path
+        of the descent, not what can be learned, and takes longer. By default, hidden sizes are the
+        paper's for this depth.
     leaves : "constant" or "linear", default="constant"
-        What a leaf answers: one value per output, or a linear function of the columns.
+        What a leaf predicts: one value per output, or a linear function of the columns.
     learning_rate : float, default=0.01
-        The largest step size of the schedule.
+        Largest step size of the schedule.
     batch_size : int, default=128
-        Rows per step.
+        Rows per gradient step.
     max_epochs : int or "auto", default="auto"
-        Passes over the rows; "auto": 30 to 400, fewer for larger tables.
+        Largest number of epochs. "auto": 30 to 400, fewer for larger tables.
     momentum : float, default=None
-        Of the optimizer, in [0, 1); for Adam its beta_1. None: 0.9 for Adam, else 0.
+        Momentum of the optimizer (beta_1 of Adam), in [0, 1). None: 0.9 for Adam, else 0.
     l1, l2 : float, default=0.0
         Penalties on the weights of the splits, and on the slopes of linear leaves, in standard
-        units; l1 makes weights exactly zero. With several layers they apply to the layers, whose
-        product is not sparse.
+        units. `l1` makes weights exactly zero. With several layers, the penalties apply to the
+        layers, whose product is not sparse.
     loss : "log_loss", Loss or function, default="log_loss"
-        What is minimized. A function takes the scores (B, n_classes) and the class indices (B, 1)
-        of a batch and returns the gradient by the scores, or a pair of losses (B,) and gradient.
-        With several labels, the scores (B, n_labels) and their zeros and ones.
+        The loss to minimize. A function takes the scores (B, n_classes) and class indices (B, 1)
+        of a batch, or, for several labels, the scores (B, n_labels) and labels of 0 and 1. It
+        returns the gradient with respect to the scores, or a pair of losses (B,) and gradient.
     n_restarts : int or "auto", default="auto"
-        Trees learned from different random starts; the one with the smallest loss is kept, on the
-        validation part where there is one. "auto": 4 where there is one, else 1, since the
-        training loss alone prefers the tree that overfits most.
+        Number of trees learned from different random starts. The tree with the smallest loss is
+        kept: the validation loss if rows are held out, else the training loss. "auto": 4 with
+        validation rows, else 1, because the training loss prefers the tree that overfits most.
     validation_fraction : float, default=0.1
-        Part of the rows that is kept apart when stopping early; drawn from every class alike.
+        Fraction of the rows held out for early stopping, stratified by class.
     early_stopping : bool or "auto", default="auto"
-        Whether to keep a validation part, to stop when its loss no longer falls, and to return to
-        the pass where it was smallest. "auto": for tables with at least 100 different rows.
+        Whether to hold out validation rows, stop when their loss no longer falls, and return to
+        the best epoch. "auto": for tables with at least 100 distinct rows.
     class_weight : dict, "balanced" or None, default=None
-        What the weight of every row is multiplied by, by class. "balanced": such that all classes
-        have the same total weight.
+        Factor for the weights of the rows of each class. "balanced": factors that give all classes
+        the same total weight.
     init : ObliqueTree, fitted estimator, "axis", "random", "oc1" or "co2", default=None
         A tree to start from instead of random splits, with the same columns and classes; or how to
-        grow one greedily (see `GreedyTreeClassifier`), from the rows that are not kept apart.
+        grow a greedy tree to start from (see `GreedyTreeClassifier`), on the training rows.
     n_jobs : int, default=None
-        Threads, -1 for all processors; they share the restarts. The tree does not depend on them.
+        Number of threads, which share the restarts; -1 for all processors. The tree does not depend
+        on it.
     random_state : int, RandomState instance or None, default=None
-        Of the start, the order of rows and the choice of the validation part.
+        Seed of the start, the order of the rows and the choice of the validation rows.
     verbose : int, default=0
-        1 prints some 20 lines per restart, 2 one line per pass.
+        1 prints about 20 lines per restart, 2 one line per epoch.
     callbacks : function or list of functions, default=None
-        Called with an `Epoch` after every pass; a true answer ends that restart, whose best tree is
-        kept.
+        Called with an `Epoch` after every epoch. Returning True ends that restart with its best
+        tree.
     relaxation : Relaxation, default=None
-        How gradients get through the decisions; None for the paper's way.
+        How gradients pass through the hard decisions; None for the paper's method.
     training : Training, default=None
-        The remaining options of the training loop.
+        Further settings of the training loop.
 
     Attributes
     ----------
     tree_ : ObliqueTree
-        The tree, simplified: what predicts, reads, draws and saves.
+        The learned tree, simplified. It predicts, prints, draws and saves itself.
     classes_ : ndarray of shape (n_classes,)
-        The classes; where there are several labels, their numbers.
+        The classes; for several labels, their indices.
     n_features_in_ : int
         Number of columns of the training table.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where all are text.
+        Their names, if all are strings.
     history_ : list of Epoch
-        One record per pass, restart by restart.
+        One record per epoch, restart by restart.
     n_iter_ : int
-        Passes that the restart which was kept has taken.
+        Number of epochs of the best restart.
 
     Examples
     --------
@@ -129,7 +131,7 @@ class DGTClassifier(DGTParameters, SingleTreeClassifier):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DGTRegressor(DGTParameters, SingleTreeRegressor):
-    """A hard oblique decision tree for numbers, learned by gradient descent (DGT).
+    """A hard oblique decision tree for regression, learned by gradient descent (DGT).
 
     Parameters and attributes are those of `DGTClassifier`, without `class_weight` and `classes_`,
     and:
@@ -138,9 +140,9 @@ class DGTRegressor(DGTParameters, SingleTreeRegressor):
     ----------
     loss : str, Loss or function, default="squared_error"
         "squared_error", "absolute_error", "huber", "quantile" or "poisson"; `hardwood.learn.Huber`
-        and `hardwood.learn.Quantile` for another bend or level. A function takes predictions (B, k)
-        and targets (B, k) and returns the gradient by the prediction, or a pair of losses (B,) and
-        gradient.
+        and `hardwood.learn.Quantile` for another delta or quantile. A function takes predictions
+        (B, k) and targets (B, k). It returns the gradient with respect to the predictions, or a
+        pair of losses (B,) and gradient.
 
     Attributes
     ----------
@@ -149,8 +151,7 @@ class DGTRegressor(DGTParameters, SingleTreeRegressor):
 
     Notes
     -----
-    Targets are learned in units of their standard deviation, except by the Poisson loss and by
-    functions.
+    Targets are standardized during learning, except with the Poisson loss and with functions.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""DGT-Forest for scikit-learn: hard oblique trees on bootstrap samples, side by side in the engine.
+"""DGT-Forest for scikit-learn: hard oblique trees on bootstrap samples, learned in parallel.
 
 Section 5.2 and C.3.1 of the paper: `hardwood.learn.bagging` of `hardwood.learn.dgt`.
 """
@@ -41,7 +41,7 @@ class _ForestParameters(DGTParameters):
 
 
 class _ForestFit(ForestEstimator):
-    """How forests are fitted: by `Bagging`, from the trees of an earlier fit on `warm_start`."""
+    """Fit forests by `Bagging`; with `warm_start`, continue from the trees of an earlier fit."""
 
     n_estimators: int
     warm_start: bool
@@ -101,14 +101,14 @@ class _ForestFit(ForestEstimator):
         super()._adopt(X, task, run, learned, model)
         self.history_, self.n_iter_ = history, max(n_epochs)
         self._seed_of_trees, self._drawn_from = run.seed, drawn_from
-        for name in _OUT_OF_BAG:  # what an earlier fit found does not stay
+        for name in _OUT_OF_BAG:  # from an earlier fit
             self.__dict__.pop(name, None)
         self.__dict__.update(oob)
 
     def _same_draws(self, task: Task) -> tuple[int | None, int] | None:
-        """Return how all trees drew their rows, None where not alike.
+        """Return how all trees drew their rows; None if they differ.
 
-        Which rows a tree saw is found by drawing them again.
+        The rows that a tree saw are found by drawing them again.
         """
         n_rows = len(task.train)
         drawn_from = self._learner().n_draws(n_rows), n_rows
@@ -125,48 +125,49 @@ class _ForestFit(ForestEstimator):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DGTForestClassifier(_ForestParameters, _ForestFit, ForestClassifier):
-    """A forest of hard oblique trees for classes, each from a bootstrap sample (DGT-Forest).
+    """A forest of hard oblique trees for classification, on bootstrap samples (DGT-Forest).
 
-    Parameters that are not here have the meaning they have for `DGTClassifier`. There are no
-    restarts: every tree counts.
+    Parameters that are not listed here are the same as in `DGTClassifier`. There are
+    no restarts: every tree is kept.
 
     Parameters
     ----------
     n_estimators : int, default=30
         Number of trees.
     bootstrap : bool, default=True
-        Whether every tree learns from rows drawn with replacement; else from all rows, and trees
-        differ by their random starts alone.
+        Whether each tree learns from rows drawn with replacement. Otherwise each learns from all
+        rows, and trees differ only in their random starts.
     sample_fraction : float, default=1.0
-        Rows drawn for a tree, as a part of the (distinct) training rows; 1 where bootstrap=False.
+        Rows drawn for each tree, as a fraction of the distinct training rows; must be 1 if
+        bootstrap=False.
     combine : "mean" or "vote", default="mean"
-        Average the trees' probabilities, or count for each class the trees that choose it.
+        Average the probabilities of the trees, or count the trees that choose each class.
     early_stopping : bool or "auto", default=False
         Whether to hold out validation rows, the same for all trees, on which each tree stops early.
         "auto": for tables with at least 100 distinct rows. A forest rarely needs it, because the
         average of many trees overfits less than each of them.
     oob_score : bool, default=False
-        Whether to score the forest on the rows that trees did not see.
+        Whether to compute the out-of-bag score.
     warm_start : bool, default=False
-        Whether `fit` keeps the trees there are and learns only those that `n_estimators` adds. The
-        forest is the one that would have been learned at once from the same rows.
+        Whether `fit` keeps the existing trees and adds trees up to `n_estimators`. The result is
+        the same as learning all trees at once from the same rows.
 
     Attributes
     ----------
     forest_ : ObliqueForest
-        The trees and how they are combined: what predicts and saves.
+        The learned forest. It predicts and saves itself.
     estimators_ : tuple of ObliqueTree
         The trees.
     classes_ : ndarray of shape (n_classes,)
-        The classes; where there are several labels, their numbers.
+        The classes; for several labels, their indices.
     oob_score_ : float
-        Accuracy on the rows that at least one tree did not see, each predicted by those trees;
-        weighted by sample_weight.
+        Weighted accuracy on the out-of-bag rows. Each row is predicted by the trees that did not
+        see it.
     oob_decision_function_ : ndarray of shape (n_samples, n_classes)
-        Those predictions; NaN for rows that every tree saw, for validation rows and for rows of no
-        weight.
+        Out-of-bag probabilities; NaN for rows that every tree saw, for validation rows and for rows
+        with zero weight.
     history_ : list of Epoch
-        One record per pass, tree by tree; `restart` is the number of the tree.
+        One record per epoch, tree by tree; `restart` is the index of the tree.
 
     Examples
     --------
@@ -185,7 +186,7 @@ class DGTForestClassifier(_ForestParameters, _ForestFit, ForestClassifier):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DGTForestRegressor(_ForestParameters, _ForestFit, ForestRegressor):
-    """A forest of hard oblique trees for numbers, each from a bootstrap sample (DGT-Forest).
+    """A forest of hard oblique trees for regression, on bootstrap samples (DGT-Forest).
 
     Parameters and attributes are those of `DGTForestClassifier` without `combine`, `class_weight`,
     `classes_` and `oob_decision_function_`, and:
@@ -193,16 +194,16 @@ class DGTForestRegressor(_ForestParameters, _ForestFit, ForestRegressor):
     Parameters
     ----------
     loss : str, Loss or function, default="squared_error"
-        As of `DGTRegressor`. The forest predicts the mean of its trees.
+        Same as in `DGTRegressor`. The forest predicts the mean of its trees.
 
     Attributes
     ----------
     n_outputs_ : int
         Number of targets, k.
     oob_score_ : float
-        R^2 on the rows that at least one tree did not see; NaN where that is a single row.
+        R^2 on the out-of-bag rows; NaN if there is only one.
     oob_prediction_ : ndarray of shape (n_samples,) or (n_samples, k)
-        Predictions for those rows; NaN for the others.
+        Out-of-bag predictions; NaN for other rows.
 
     Examples
     --------
@@ -218,7 +219,7 @@ class DGTForestRegressor(_ForestParameters, _ForestFit, ForestRegressor):
 
 
 def _out_of_bag(forest: ObliqueForest, task: Task, learner: Bagging, run: Run) -> dict[str, Any]:
-    """Predict each training row by the trees that did not see it, and score that."""
+    """Predict each training row by the trees that did not see it, and score the predictions."""
     rows = task.train
     total, n_asked = np.zeros((len(rows), forest.n_outputs)), np.zeros(len(rows))
     for number, tree in enumerate(forest.trees):
@@ -243,14 +244,14 @@ def _out_of_bag(forest: ObliqueForest, task: Task, learner: Bagging, run: Run) -
 
 
 def _score(task: Task, rows: np.ndarray, predicted: np.ndarray) -> float:
-    """Return R^2 or the accuracy (all labels right), as `score` does, by the user's weights."""
+    """Return R^2 or the accuracy (all labels correct), as `score` does, with the user's weights."""
     target, weight = task.target[rows], task.weight_of(rows)
     weight = weight / weight.max()  # sums of weights must not overflow, nor squares of numbers
     if task.kind == "regression":
         target, predicted = (
             (values - task.target_center) / task.target_scale for values in (target, predicted)
         )
-        # The spread of a single row is nothing to compare with: R^2 is not defined there.
+        # A single row has no variance to compare with, so R^2 is undefined.
         return float(r2_score(target, predicted, sample_weight=weight)) if len(rows) > 1 else np.nan
     chosen = _votes(predicted, task.kind)
     if task.kind == "classification":

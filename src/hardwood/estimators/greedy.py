@@ -1,4 +1,4 @@
-"""Greedy trees for scikit-learn: axis-aligned, random, OC1 and CO2 splits, as baselines.
+"""Greedy trees for scikit-learn: axis-aligned, random, OC1 and CO2 splits.
 
 The methods are in `hardwood.learn.greedy`.
 """
@@ -39,7 +39,7 @@ class _GreedyParameters:
 
 
 class _GreedyFit(TreeEstimator):
-    """How greedy trees are fitted: by a criterion of their own task, which must be given."""
+    """Fit greedy trees, with a criterion that belongs to the task."""
 
     _learner_type = Greedy
     criterion: Any
@@ -52,73 +52,75 @@ class _GreedyFit(TreeEstimator):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class GreedyTreeClassifier(_GreedyParameters, _GreedyFit, SingleTreeClassifier):
-    """A decision tree for classes that is grown from the root, split by split.
+    """A greedy decision tree for classification, grown from the root, split by split.
 
-    Tables may be NumPy arrays, SciPy sparse matrices, pandas, polars or Arrow frames, with
-    categories and missing entries. Neither the order of the rows nor a repeated row instead of a
-    weight changes the tree.
+    Tables may be NumPy arrays, SciPy sparse matrices, or pandas, polars or Arrow frames, with
+    categories and missing values. The tree does not depend on the order of the rows, and a row of
+    weight 2 is the same as the row twice.
 
     Parameters
     ----------
     splitter : "axis", "random", "oc1" or "co2", default="axis"
-        How splits are searched. "axis": all thresholds on all columns; a categorical column is
-        split into one level and the others, missing entries go to the better side. "random": the
-        best of random hyperplanes. "oc1": hyperplanes by coordinate descent, from the best axis
-        split and from random ones. "co2": by gradient descent on a bound of the loss, from the best
-        axis split. The last two are kept where they are better than that.
+        How to search for splits. "axis": all thresholds on all columns; a categorical column is
+        split into one category and the rest, and missing values go to the better side. "random":
+        the best of several random hyperplanes. "oc1": coordinate descent on hyperplanes, from the
+        best axis-aligned split and from random ones. "co2": gradient descent on a bound of the
+        loss, from the best axis-aligned split. OC1 and CO2 splits are never worse than the best
+        axis-aligned split.
     criterion : "entropy" or "gini", default="entropy"
-        What splits are to lower.
+        Impurity that splits reduce.
     max_depth : int or None, default=6
-        Splits on the way from the root to a leaf; None: until leaves are pure. Splits between
-        leaves that answer alike are dropped.
+        Splits on the way from the root to a leaf. None: grow until
+        leaves are pure. Splits between leaves with the same prediction are dropped.
     min_samples_split, min_samples_leaf : float, default=2 and 1
-        Rows that a node needs to be split, and each of its sides to be one, counted by their
-        `sample_weight`. 2 and 1 set no limit, whatever the weights.
+        Smallest number of rows in a node to be split, and on each side of a split, counted by
+        `sample_weight`. The defaults set no limit, whatever the weights.
     min_weight_fraction_leaf : float, default=0.0
-        Part of the weight of all rows that each side of a split needs, in [0, 0.5]; here weights
-        include those of classes.
+        Smallest fraction of the total weight on each side of a split, in [0, 0.5]. Weights include
+        `class_weight` here.
     min_impurity_decrease : float, default=0.0
-        A split must lower the mean impurity of all rows by this much.
+        A split must reduce the mean impurity of all rows by at least this much.
     n_candidates : int, default=64
-        splitter="random": hyperplanes tried at a node.
+        splitter="random": number of hyperplanes tried at each node.
     n_split_restarts : int, default=5
-        splitter="oc1": starts at a node, the first of them from the best axis split.
+        splitter="oc1": number of starts at each node; the first is the best axis-aligned split.
     n_jumps : int, default=5
-        splitter="oc1": random directions tried where no coordinate helps any more.
+        splitter="oc1": number of random directions tried when no coordinate helps.
     n_coordinates : int, default=50
-        splitter="oc1": coordinates tried in a pass, drawn from those that vary at the node.
+        splitter="oc1": number of coordinates tried in a sweep, drawn from those that vary at the
+        node.
     max_sweeps : int, default=10
-        splitter="oc1": passes over coordinates from one start.
+        splitter="oc1": largest number of sweeps over coordinates from one start.
     nu : float or "auto", default="auto"
-        splitter="co2": largest squared norm of a split's weights and bias, in standard units;
-        between 1e-6 and 1e6. "auto": 10, and 0.1 at nodes where that finds no
-        better split than the best one on a single column.
+        splitter="co2": largest squared norm of a split's weights and bias, in standard units,
+        between 1e-6 and 1e6. "auto": 10, then 0.1 at nodes where 10 finds no split better than the
+        best axis-aligned one.
     learning_rate : float, default=0.3
-        splitter="co2": the largest step size; it falls along a cosine.
+        splitter="co2": largest step size of a cosine schedule.
     momentum : float, default=0.9
-        splitter="co2": of the steps, in [0, 1).
+        splitter="co2": momentum, in [0, 1).
     batch_size : int, default=128
-        splitter="co2": rows per step.
+        splitter="co2": rows per gradient step.
     max_epochs : int, default=100
-        splitter="co2": epochs over the rows of a node; fewer at large ones, 10,000 steps in all.
+        splitter="co2": largest number of epochs over the rows of a node, and at most 10,000 steps.
     class_weight : dict, "balanced" or None, default=None
-        What the weight of every row is multiplied by, by class. "balanced": such that all classes
-        have the same total weight.
+        Factor for the weights of the rows of each class. "balanced": factors that give all classes
+        the same total weight.
     n_jobs : int, default=None
-        Threads, -1 for all processors. The tree does not depend on them.
+        Number of threads; -1 for all processors. The tree does not depend on it.
     random_state : int, RandomState instance or None, default=None
-        Of random directions and coordinates.
+        Seed of random directions and coordinates.
 
     Attributes
     ----------
     tree_ : ObliqueTree
-        The tree, simplified: what predicts, reads, draws and saves.
+        The learned tree, simplified. It predicts, prints, draws and saves itself.
     classes_ : ndarray of shape (n_classes,)
-        The classes; where there are several labels, their numbers.
+        The classes; for several labels, their indices.
     n_features_in_ : int
         Number of columns of the training table.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where all are text.
+        Their names, if all are strings.
 
     Examples
     --------
@@ -137,7 +139,7 @@ class GreedyTreeClassifier(_GreedyParameters, _GreedyFit, SingleTreeClassifier):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class GreedyTreeRegressor(_GreedyParameters, _GreedyFit, SingleTreeRegressor):
-    """A decision tree for numbers that is grown from the root, split by split.
+    """A greedy decision tree for regression, grown from the root, split by split.
 
     Parameters and attributes are those of `GreedyTreeClassifier`, without `class_weight` and
     `classes_`, and:
@@ -145,8 +147,8 @@ class GreedyTreeRegressor(_GreedyParameters, _GreedyFit, SingleTreeRegressor):
     Parameters
     ----------
     criterion : "variance", default="variance"
-        What splits are to lower; of several targets, the mean of their variances, each in units of
-        its variance in the table. `min_impurity_decrease` is in these units too.
+        Impurity that splits reduce. For several targets, the mean of their variances, each relative
+        to its variance in the table. `min_impurity_decrease` has the same units.
 
     Attributes
     ----------

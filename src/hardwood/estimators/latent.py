@@ -85,7 +85,7 @@ class LatentTreeClassifier(_LatentParameters, LatentEstimator, ModelClassifier):
     and predictor are learned together, through the program. Nodes that are not active are removed.
     `fit` needs torch (``pip install '.[torch]'``); all else does not.
 
-    Parameters that are not here have the meaning they have for `DGTClassifier`.
+    Parameters that are not listed here are the same as in `DGTClassifier`.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class LatentTreeClassifier(_LatentParameters, LatentEstimator, ModelClassifier):
     max_epochs : int or "auto", default="auto"
         Passes over the rows; "auto": 20 to 200, fewer for larger tables.
     loss : "log_loss", Loss or function, default="log_loss"
-        As of `DGTClassifier`.
+        Same as in `DGTClassifier`.
     early_stopping : bool or "auto", default="auto"
         Whether the pass with the smallest loss on a validation part is kept, and learning ends when
         0.3 of all passes went by without a smaller one; "auto": with at least 100 different rows.
@@ -125,11 +125,11 @@ class LatentTreeClassifier(_LatentParameters, LatentEstimator, ModelClassifier):
     model_ : LatentTreeModel
         The tree and the predictor: what predicts, saves, and makes a hard tree (`harden`).
     classes_ : ndarray of shape (n_classes,)
-        The classes; where there are several labels, their numbers.
+        The classes; for several labels, their indices.
     n_features_in_ : int
         Number of columns of the training table.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where all are text.
+        Their names, if all are strings.
     history_ : list of Epoch
         One record per pass; `active_nodes` is the share of nodes that are active after it.
     n_iter_ : int
@@ -167,7 +167,7 @@ class LatentTreeRegressor(_LatentParameters, LatentEstimator, ModelRegressor):
     Parameters
     ----------
     loss : str, Loss or function, default="squared_error"
-        As of `DGTRegressor`.
+        Same as in `DGTRegressor`.
 
     Attributes
     ----------

@@ -40,7 +40,7 @@ class NonGreedyTreeClassifier(_NonGreedyParameters, SingleTreeClassifier):
     Splits and leaves descend on a bound of the tree's loss. A step concerns the paths of its rows
     and nothing else, so deep trees and wide tables are learned in minutes.
 
-    Parameters that are not here have the meaning they have for `DGTClassifier`.
+    Parameters that are not listed here are the same as in `DGTClassifier`.
 
     Parameters
     ----------
@@ -68,12 +68,12 @@ class NonGreedyTreeClassifier(_NonGreedyParameters, SingleTreeClassifier):
     momentum : float, default=0.9
         In [0, 1); of the splits and leaves that a step concerns.
     max_epochs : int or "auto", default="auto"
-        Passes over the rows; "auto": 30 to 400, fewer for larger tables.
+        Largest number of epochs. "auto": 30 to 400, fewer for larger tables.
     l1 : float, default=0.0
         Penalty on the weights of the splits that a step concerns, in standard units; makes weights
         exactly zero.
     max_features_per_split : int, default=None
-        Features that a split may weigh; None for all.
+        Largest number of features in a split; None for no limit.
     loss : "log_loss" or Loss, default="log_loss"
         As of `DGTClassifier`, but no function: it is evaluated for leaves, not for batches.
     early_stopping : bool or "auto", default=False
@@ -84,19 +84,19 @@ class NonGreedyTreeClassifier(_NonGreedyParameters, SingleTreeClassifier):
     warm_start : bool, default=False
         Whether a second `fit` starts from the tree of the first.
     training : Training, default=None
-        The remaining options of the training loop; None for one cosine, without a limit on
+        Further settings of the training loop. None: one cosine, without a limit on
         gradients. The optimizer is always "sgd".
 
     Attributes
     ----------
     tree_ : ObliqueTree
-        The tree, simplified: what predicts, reads, draws and saves.
+        The learned tree, simplified. It predicts, prints, draws and saves itself.
     classes_ : ndarray of shape (n_classes,)
-        The classes; where there are several labels, their numbers.
+        The classes; for several labels, their indices.
     n_features_in_ : int
         Number of columns of the training table.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where all are text.
+        Their names, if all are strings.
     nu_, learning_rate_ : float
         Those that were used.
     trials_ : list of (nu, learning rate, validation loss)
@@ -130,7 +130,7 @@ class NonGreedyTreeRegressor(_NonGreedyParameters, SingleTreeRegressor):
     Parameters
     ----------
     loss : str or Loss, default="squared_error"
-        As of `DGTRegressor`, but no function.
+        Same as in `DGTRegressor`, except that functions are not accepted.
 
     Attributes
     ----------

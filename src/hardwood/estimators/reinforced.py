@@ -65,7 +65,7 @@ class ReinforcedTreeClassifier(_ReinforcedParameters, _ReinforcedEstimator, Sing
     expected loss, from sampled trajectories or by the exact expectation. What is left when learning
     ends is a hard tree: a row takes the likeliest branch.
 
-    Parameters that are not here have the meaning they have for `DGTClassifier`.
+    Parameters that are not listed here are the same as in `DGTClassifier`.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ class ReinforcedTreeClassifier(_ReinforcedParameters, _ReinforcedEstimator, Sing
     batch_size : int, default=128
         Rows per step.
     max_epochs : int or "auto", default="auto"
-        Passes over the rows; "auto": 30 to 400, fewer for larger tables.
+        Largest number of epochs. "auto": 30 to 400, fewer for larger tables.
     l1, l2 : float, default=0.0
         Penalties on the weights of the policies, in standard units.
     loss : "log_loss", "hinge", "squared_error" or Loss, default="log_loss"
@@ -115,7 +115,7 @@ class ReinforcedTreeClassifier(_ReinforcedParameters, _ReinforcedEstimator, Sing
         Threads, -1 for all processors; they share the restarts, or the rows of one's batches. The
         tree does not depend on them.
     training : Training, default=None
-        The remaining options of the training loop; None for Adam and one cosine.
+        Further settings of the training loop. None: Adam and one cosine.
 
     Attributes
     ----------
@@ -126,15 +126,15 @@ class ReinforcedTreeClassifier(_ReinforcedParameters, _ReinforcedEstimator, Sing
     policy_ : PolicyTree
         The tree with its policies, which knows the probabilities of leaves.
     classes_ : ndarray of shape (n_classes,)
-        The classes; where there are several labels, their numbers.
+        The classes; for several labels, their indices.
     n_features_in_ : int
         Number of columns of the training table.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where all are text.
+        Their names, if all are strings.
     history_ : list of Epoch
-        One record per pass, restart by restart. `train_loss` is that of the trajectories.
+        One record per epoch, restart by restart. `train_loss` is that of the trajectories.
     n_iter_ : int
-        Passes that the restart which was kept has taken.
+        Number of epochs of the best restart.
 
     Examples
     --------
@@ -183,7 +183,7 @@ class ReinforcedTreeRegressor(_ReinforcedParameters, _ReinforcedEstimator, Singl
     Parameters
     ----------
     loss : str or Loss, default="squared_error"
-        As of `DGTRegressor`, but no function.
+        Same as in `DGTRegressor`, except that functions are not accepted.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Trees by alternating optimization for scikit-learn: every split solved for, given all others.
+"""Tree alternating optimization (TAO) for scikit-learn.
 
 The method is in `hardwood.learn.tao`.
 """
@@ -39,78 +39,78 @@ class _TAOEstimator(TreeEstimator):
     init: Any
 
     def _learner(self) -> TAO:
-        # A greedy start may be too deep, and so may the tree of an earlier fit that began with one.
+        # A greedy start may be too deep, and so may a tree of an earlier fit with a greedy start.
         return parameters_of(TAO, self, cuts_start=isinstance(self.init, str))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class TAOClassifier(_TAOParameters, _TAOEstimator, SingleTreeClassifier):
-    """A hard oblique decision tree for classes, by alternating optimization of its splits.
+    """A hard oblique decision tree for classification, by alternating optimization (TAO).
 
-    Starts from any tree and makes it better: split by split, depth by depth, each is replaced by
-    the best one found for it while all others stay, and the loss on the training rows never rises.
+    Starts from any tree and improves it, split by split and depth by depth: each split is replaced
+    by the best one found while all others stay fixed. The training objective never increases.
 
-    Parameters that are not here have the meaning they have for `DGTClassifier`.
+    Parameters that are not listed here are the same as in `DGTClassifier`.
 
     Parameters
     ----------
     max_depth : int, default=8
-        Of the start, 1 to 32. Splits that decide nothing are dropped when learning ends.
+        Largest depth of the start, 1 to 32. Splits that change no prediction are dropped after
+        learning.
     init : "axis", "random", "oc1", "co2", ObliqueTree or fitted estimator, default="axis"
-        How a greedy start searches its splits (see `GreedyTreeClassifier`), or a tree to start
-        from, with the same columns and classes.
+        The splits of a greedy start (see `GreedyTreeClassifier`), or a tree to start from, with the
+        same columns and classes.
     l1, l2 : float or "auto", default="auto"
-        Penalties on the weights of a split, and on half their squares, in the logistic regression
-        that finds it, in standard units and against a loss summed over rows: nodes with fewer rows
-        are penalized more. "auto": several are tried, with the best of them starts that are less
-        deep, and what is best on the validation part is used to learn from all rows.
+        L1 and L2 penalties on the weights in the logistic regression that finds a split, in
+        standard units. The loss is a sum over rows, so nodes with fewer rows are regularized more.
+        "auto": tries several penalties, then shallower starts with the best of them, and fits the
+        best on the validation rows to all rows.
     leaves : "constant" or "linear", default="constant"
         What leaves predict: a constant, or a linear function of the columns.
     leaf_l2 : float, default=1.0
-        Penalty on half the squared weights of linear leaves, in standard units and against a loss
-        summed over rows.
+        L2 penalty on the slopes of linear leaves, in standard units. The loss is a sum over rows.
     leaf_prior : float, default=1.0
-        Rows of the mean target that each leaf counts besides its own: no probability is zero.
+        Pseudo-count: rows with the mean target that are added to each leaf. With a positive value,
+        no probability is zero.
     max_sweeps : int, default=20
-        Passes over all splits; fewer where none of them changes any more.
+        Largest number of sweeps over all splits. Learning stops when no split changes.
     max_features_per_split : int, default=None
-        Features that a split may weigh; None for all.
+        Largest number of features in a split; None for no limit.
     loss : "auto", "misclassification", "log_loss" or Loss, default="auto"
-        What is minimized, exactly. "auto": misclassification, and the log loss of linear leaves and
-        of several labels. Leaves give probabilities in any case, the shares of their rows; for good
-        ones rather than the right class give "log_loss". A loss must be evaluated for single rows:
-        no function.
+        The loss to minimize. "auto": misclassification, or log loss for linear leaves and several
+        labels. Leaves always have probabilities, the shares of their rows; "log_loss" optimizes
+        them. Functions are not accepted, because the loss is needed row by row.
     early_stopping : bool or "auto", default="auto"
-        Whether the tree of the sweep that was best on a validation part is kept. "auto": of tables
-        with at least 100 different rows. Where `l1` is chosen, so many sweeps are then taken over
-        all rows.
+        Whether to hold out validation rows and keep the tree of the best sweep on them. "auto": for
+        tables with at least 100 distinct rows. If penalties are "auto", the final fit on all rows
+        takes that number of sweeps.
     verbose : int, default=0
-        As of `DGTClassifier`. The values that "auto" tries are runs, numbered from 0 as they are in
-        `trials_`; the last run learns from all rows. To `callbacks` these are `Epoch.restart`, and
-        sweeps are epochs.
+        Same as in `DGTClassifier`. With "auto" penalties, each trial is a run, numbered as in
+        `trials_`, and the last run is the fit on all rows. `callbacks` see the number of the run as
+        `Epoch.restart`, and sweeps as epochs.
     warm_start : bool, default=False
         Whether a second `fit` starts from the tree of the first.
 
     Attributes
     ----------
     tree_ : ObliqueTree
-        The tree, simplified: what predicts, reads, draws and saves.
+        The learned tree, simplified. It predicts, prints, draws and saves itself.
     classes_ : ndarray of shape (n_classes,)
-        The classes; where there are several labels, their numbers.
+        The classes; for several labels, their indices.
     n_features_in_ : int
         Number of columns of the training table.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where all are text.
+        Their names, if all are strings.
     l1_, l2_ : float
         The penalties that were used.
     trials_ : list of (l1, l2, depth of the start, validation loss)
-        What "auto" has tried; empty where nothing was.
+        The penalties tried by "auto"; empty without "auto".
     objective_ : list of float
-        What is minimized (`hardwood.learn.tao`), of the start and after each sweep: never rises.
+        The objective (`hardwood.learn.tao`) of the start and after each sweep; it never increases.
     history_ : list of Epoch
-        One record per sweep of the run that was kept.
+        One record per sweep of the best run.
     n_iter_ : int
-        Its sweeps.
+        Number of sweeps of the best run.
 
     Examples
     --------
@@ -128,7 +128,7 @@ class TAOClassifier(_TAOParameters, _TAOEstimator, SingleTreeClassifier):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class TAORegressor(_TAOParameters, _TAOEstimator, SingleTreeRegressor):
-    """A hard oblique decision tree for numbers, by alternating optimization of its splits.
+    """A hard oblique decision tree for regression, by alternating optimization (TAO).
 
     Parameters and attributes are those of `TAOClassifier`, without `class_weight` and `classes_`,
     and:
@@ -136,7 +136,7 @@ class TAORegressor(_TAOParameters, _TAOEstimator, SingleTreeRegressor):
     Parameters
     ----------
     loss : str or Loss, default="squared_error"
-        As of `DGTRegressor`, but no function.
+        Same as in `DGTRegressor`, except that functions are not accepted.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""TEL for scikit-learn: soft oblique trees that are learned together.
+"""TEL for scikit-learn: an ensemble of soft oblique trees, learned jointly.
 
 The method is in `hardwood.learn.tel`.
 """
@@ -33,66 +33,65 @@ class _TELParameters(EpochParameters):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class TELClassifier(_TELParameters, EnsembleClassifier):
-    """Soft oblique trees for classes, whose scores add up, learned together (TEL).
+    """An ensemble of soft oblique trees for classification, learned jointly (TEL).
 
-    A row goes to both sides of a split that is not sure of it, and reaches few leaves once the
-    trees have learned: learning and predicting cost as much as the nodes that are reached.
+    A row near a split goes to both sides. After some learning, a row reaches few leaves, and the
+    cost of learning and predicting depends only on the nodes that are reached.
 
-    Parameters that are not here have the meaning they have for `DGTClassifier`.
+    Parameters that are not listed here are the same as in `DGTClassifier`.
 
     Parameters
     ----------
     n_estimators : int, default=10
-        Number of trees, whose scores are added up.
+        Number of trees; their scores are added.
     max_depth : int, default=4
-        Splits on the way from the root to a leaf, 1 to 12.
+        Largest number of splits on a path from the root to a leaf, 1 to 12.
     gamma : float, default=1.0
         Width of the band around a split in which a row goes to both sides, in units of the splits'
-        scores. The smaller, the fewer leaves a row reaches, and the less a split learns from the
-        rows beside it.
+        scores. With a smaller value, a row reaches fewer leaves, and a split learns from fewer rows
+        near it.
     activation : "smooth_step", "smooth_step_5" or "logistic", default="smooth_step"
-        From a score to the share that goes right: polynomials of degree 3 or 5, which are 0 and 1
-        outside of the band; or the logistic function of score / gamma, with which every row
-        reaches every leaf, for comparison.
+        Function from the score of a split to the share of a row that goes right: a polynomial of
+        degree 3 or 5, which is 0 or 1 outside the band, or, for comparison, the logistic function
+        of score / gamma, with which every row reaches every leaf.
     learning_rate : float, default=0.01
-        The largest step size of the schedule.
+        Largest step size of the schedule.
     batch_size : int, default=128
-        Rows per step.
+        Rows per gradient step.
     max_epochs : int or "auto", default="auto"
-        Passes over the rows; "auto": 30 to 400, fewer for larger tables.
+        Largest number of epochs. "auto": 30 to 400, fewer for larger tables.
     l2 : float, default=0.0
-        Penalty on the weights of the splits, in standard units.
+        L2 penalty on the weights of the splits, in standard units.
     batch_norm : bool, default=True
-        Whether columns are normalized by the moments of each batch while learning, and by those of
-        all training rows afterwards. Else they are in the units of the table's encoding.
+        Whether columns are normalized by the mean and variance of each batch during learning, and
+        of all training rows afterwards. Otherwise they have the units of the table's encoding.
     loss : "log_loss", Loss or function, default="log_loss"
-        As of `DGTClassifier`.
+        Same as in `DGTClassifier`.
     n_restarts : int, default=1
-        Ensembles learned from different random starts, side by side on `n_jobs` threads, which have
-        nothing else to share.
+        Number of ensembles learned from different random starts, in parallel on `n_jobs` threads.
+        Threads are used for nothing else.
     combine_runs : "best" or "mean", default="best"
-        Of several restarts: the ensemble with the smallest loss, on the validation part where there
-        is one; or all of them, averaged, which is steadier, and an ensemble of so many times as
-        many trees.
+        With several restarts: keep the ensemble with the smallest (validation) loss, or average all
+        of them into one larger ensemble, which varies less.
     training : Training, default=None
-        The remaining options of the training loop; None for Adam, without a limit on gradients, and
-        one cosine.
+        Further settings of the training loop. None: Adam without gradient clipping, and one
+        cosine cycle.
 
     Attributes
     ----------
     ensemble_ : TreeEnsemble
-        The trees: what predicts, saves, and makes hard trees of itself (`harden`).
+        The learned ensemble. It predicts, saves, and converts itself to hard trees (`harden`).
     classes_ : ndarray of shape (n_classes,)
-        The classes; where there are several labels, their numbers.
+        The classes; for several labels, their indices.
     n_features_in_ : int
         Number of columns of the training table.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where all are text.
+        Their names, if all are strings.
     history_ : list of Epoch
-        One record per pass, restart by restart; `reachable_leaves` is how many leaves a row has
-        reached in a tree, in the mean over the pass.
+        One record per epoch, restart by restart; `reachable_leaves` is the mean number of leaves
+        that a row reached in a tree during the epoch.
     n_iter_ : int
-        Passes that the restart which was kept has taken.
+        Number of epochs of the best restart.
 
     Examples
     --------
@@ -112,7 +111,7 @@ class TELClassifier(_TELParameters, EnsembleClassifier):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class TELRegressor(_TELParameters, EnsembleRegressor):
-    """Soft oblique trees for numbers, whose scores add up, learned together (TEL).
+    """An ensemble of soft oblique trees for regression, learned jointly (TEL).
 
     Parameters and attributes are those of `TELClassifier`, without `class_weight` and `classes_`,
     and:
@@ -120,7 +119,7 @@ class TELRegressor(_TELParameters, EnsembleRegressor):
     Parameters
     ----------
     loss : str, Loss or function, default="squared_error"
-        As of `DGTRegressor`.
+        Same as in `DGTRegressor`.
 
     Attributes
     ----------

@@ -614,7 +614,7 @@ def test_warnings_of_the_networks_do_not_reach_the_user(iris):
         ({"max_trials": 0}, "max_trials must be an integer from 1"),
         ({"max_depth": 0}, "max_depth must be an integer from 1 to 16"),
         ({"leaves": "round"}, "leaves must be one of"),
-        ({"validation_fraction": 0.0}, "needs a validation part"),
+        ({"validation_fraction": 0.0}, "needs validation rows"),
         ({"teacher": "me"}, "teacher must be None, 'auto', or an estimator"),
         ({"teacher": TreeRegressor()}, "teacher must be a classifier"),
         ({"scoring": "beauty"}, "not a scikit-learn scorer"),

@@ -217,7 +217,7 @@ def test_warm_start_goes_on_from_the_tree():
         ({"max_depth": 33}, "max_depth must be an integer from 1 to 32"),
         ({"max_features_per_split": 0}, "max_features_per_split must be an integer"),
         ({"loss": lambda f, y: f}, "not a function"),
-        ({"nu": "auto", "validation_fraction": 0}, "nu='auto' needs a validation part"),
+        ({"nu": "auto", "validation_fraction": 0}, "nu='auto' needs validation rows"),
         ({"training": Training()}, "optimizer='sgd'"),
         ({"momentum": 1.0}, "momentum must be a number"),
         ({"warm_start": 1}, "warm_start must be True or False"),

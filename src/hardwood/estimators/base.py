@@ -1,4 +1,4 @@
-"""What every estimator does once fitted: scikit-learn's contract over its model."""
+"""Base classes of all estimators: scikit-learn's interface on top of a learner and its model."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _Self = TypeVar("_Self", bound="ModelEstimator")
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class EpochParameters:
-    """Parameters of all estimators that learn epoch by epoch."""
+    """Parameters of all estimators that learn in epochs."""
 
     validation_fraction: float = 0.1
     early_stopping: bool | Literal["auto"] = "auto"
@@ -50,21 +50,21 @@ class EpochParameters:
 
 
 class ModelEstimator(BaseEstimator):
-    """An estimator whose answer is a model of hardwood.
+    """An estimator that learns a model of hardwood.
 
-    Estimators are keyword-only dataclasses: their fields are the parameters, which `fit` checks by
-    making the learner of them (`_learner_type`).
+    Estimators are keyword-only dataclasses whose fields are the parameters. `fit` checks them when
+    it builds the learner (`_learner_type`).
 
     Attributes
     ----------
     n_features_in_
         Number of columns of the training table.
     feature_names_in_
-        Their names, where all are text.
+        Their names, if all are strings.
     history_
-        One `Epoch` per pass over the training rows, run by run.
+        One `Epoch` record per epoch, run by run.
     n_iter_
-        Number of passes that the run which was kept has taken; of a forest, the most of any tree.
+        Number of epochs of the best run; for a forest, the largest number of any tree.
     """
 
     n_features_in_: int
@@ -82,7 +82,7 @@ class ModelEstimator(BaseEstimator):
         return self.__dict__[self._model_attribute]
 
     def _fit(self: _Self, X: Any, y: Any, sample_weight: Any) -> _Self:
-        """Learn, and set everything at once: a failed `fit` leaves an earlier one as it was."""
+        """Learn, and set all attributes at the end, so that a failed `fit` changes nothing."""
         clock = clock_of(self)
         learner = self._learner()
         task, run = self._read(learner, X, y, sample_weight, clock)
@@ -95,7 +95,7 @@ class ModelEstimator(BaseEstimator):
     def _read(
         self, learner: Learner, X: Any, y: Any, sample_weight: Any, clock: Clock
     ) -> tuple[Task, Run]:
-        """Return what is to be learned, with its validation part, and how."""
+        """Return the task, with its validation rows, and the settings of the run."""
         task = Task.read(
             X,
             y,
@@ -109,7 +109,7 @@ class ModelEstimator(BaseEstimator):
         return divided(self, learner, task, run.seed), run
 
     def _learner(self) -> Learner:
-        """Make the learner of the parameters, which checks them."""
+        """Build the learner, which checks the parameters."""
         return parameters_of(self._learner_type, self)
 
     def _seed(self) -> int:
@@ -117,11 +117,11 @@ class ModelEstimator(BaseEstimator):
         return drawn_seed(self.random_state)
 
     def _start(self) -> Start:
-        """Return what a fit starts from."""
+        """Return the start of a fit."""
         return start_of(self)
 
     def _adopt(self, X: Any, task: Task, run: Run, learned: Learned, model: Any) -> None:
-        """Take over what was learned."""
+        """Set the fitted attributes."""
         validate_data(self, X, skip_check_array=True)
         self.n_features_in_ = model.n_features
         setattr(self, self._model_attribute, model)
@@ -132,15 +132,15 @@ class ModelEstimator(BaseEstimator):
             self.n_iter_ = learned.n_epochs
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file that `hardwood.load` reads; whole or not at all."""
+        """Write the model to a file for `hardwood.load`. A failed write leaves no partial file."""
         check_is_fitted(self)
         self._model.save(path)
 
     def _check_predictable(self, X: Any) -> None:
-        """Raise and warn as scikit-learn does, and leave the entries of X to the model.
+        """Raise and warn as scikit-learn does; the model checks the values of X.
 
-        A plain float array of the right width has nothing to warn of unless the training table had
-        names. It is let through at once: checks would take many times as long as one row's answer.
+        A float array of the right width is accepted at once if the training table had no names:
+        the checks would take much longer than the prediction of one row.
         """
         known = self.__dict__
         if (
@@ -154,7 +154,7 @@ class ModelEstimator(BaseEstimator):
         ):
             return
         check_is_fitted(self)
-        # What has no width is refused by the model, in words that say how to reshape it.
+        # The model refuses other shapes, with advice on how to reshape them.
         if getattr(X, "ndim", 2) == 2 and not (isinstance(X, list | tuple) and len(X) == 0):
             validate_data(self, X, reset=False, skip_check_array=True)
 
@@ -171,7 +171,7 @@ class ModelEstimator(BaseEstimator):
 
 
 class ModelClassifier(ClassifierMixin, ModelEstimator):
-    """A classifier; further attribute: `classes_`, the sorted classes, or numbers of labels."""
+    """A classifier; has `classes_`, the sorted classes or the indices of labels."""
 
     classes_: np.ndarray
 
@@ -183,10 +183,10 @@ class ModelClassifier(ClassifierMixin, ModelEstimator):
         X
             The table, (n, p).
         y
-            One class per row: text, integers or booleans, of at least two. Or several labels,
-            (n, n_labels), 1 or True where a row has a label.
+            One class per row, of at least two classes: strings, integers or booleans. Or several
+            labels, (n, n_labels), with 1 or True where a row has the label.
         sample_weight
-            (n,) >= 0, what each row counts; None for rows that count the same.
+            Weight of each row, (n,), >= 0; None for equal weights.
         """
         return self._fit(X, y, sample_weight)
 
@@ -221,7 +221,7 @@ class ModelClassifier(ClassifierMixin, ModelEstimator):
 
 
 class ModelRegressor(RegressorMixin, ModelEstimator):
-    """A regressor; further attribute: `n_outputs_`, how many targets."""
+    """A regressor; has `n_outputs_`, the number of targets."""
 
     n_outputs_: int
 
@@ -235,7 +235,7 @@ class ModelRegressor(RegressorMixin, ModelEstimator):
         y
             Finite numbers, (n,) or (n, k).
         sample_weight
-            (n,) >= 0, what each row counts; None for rows that count the same.
+            Weight of each row, (n,), >= 0; None for equal weights.
         """
         return self._fit(X, y, sample_weight)
 
@@ -244,7 +244,7 @@ class ModelRegressor(RegressorMixin, ModelEstimator):
         self.n_outputs_ = task.n_targets
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predict each row, (n,), or (n, n_outputs) where several targets were learned."""
+        """Predict each row, (n,), or (n, n_outputs) for several targets."""
         self._check_predictable(X)
         return self._model.predict(X, n_jobs=self.n_jobs)
 
@@ -255,16 +255,16 @@ class ModelRegressor(RegressorMixin, ModelEstimator):
 
 
 class HardEstimator(ModelEstimator):
-    """An estimator whose model takes every row to one leaf of each tree."""
+    """An estimator whose model sends each row to one leaf per tree."""
 
     def apply(self, X: Any) -> np.ndarray:
-        """Return the leaf that each row reaches: (n,) int32, of a forest (n, n_trees)."""
+        """Return the leaf that each row reaches: (n,) int32, or (n, n_trees) for a forest."""
         self._check_predictable(X)
         return self._model.apply(X, n_jobs=self.n_jobs)
 
 
 class TreeEstimator(HardEstimator):
-    """An estimator whose answer is one tree, `tree_`, simplified."""
+    """An estimator that learns one tree, `tree_`, simplified."""
 
     tree_: ObliqueTree
     _model_attribute = "tree_"
@@ -276,7 +276,7 @@ class TreeEstimator(HardEstimator):
 
 
 class SingleTreeClassifier(TreeEstimator, ModelClassifier):
-    """A classifier whose answer is one tree."""
+    """A classifier that learns one tree."""
 
     _classes_of_leaves: tuple[ObliqueTree, np.ndarray]
 
@@ -287,22 +287,22 @@ class SingleTreeClassifier(TreeEstimator, ModelClassifier):
         if tree.task == "multilabel" or tree.has_linear_leaves:
             return super().predict(X)
         known_tree, classes = self.__dict__.get("_classes_of_leaves", (None, None))
-        if known_tree is not tree:  # it was replaced, and predicting changes nothing
+        if known_tree is not tree:  # it was replaced; predicting must not change the estimator
             classes = self.classes_[tree.values.argmax(axis=1)]
         return classes[tree.apply(X, n_jobs=self.n_jobs)]
 
     def _adopt(self, X: Any, task: Task, run: Run, learned: Learned, model: Any) -> None:
         super()._adopt(X, task, run, learned, model)
-        # The class of each leaf, with its tree, so that one row's answer is one lookup.
+        # The class of each leaf, with its tree, so that predicting one row takes one lookup.
         self._classes_of_leaves = (self.tree_, self.classes_[self.tree_.values.argmax(axis=1)])
 
 
 class SingleTreeRegressor(TreeEstimator, ModelRegressor):
-    """A regressor whose answer is one tree."""
+    """A regressor that learns one tree."""
 
 
 class ForestEstimator(HardEstimator):
-    """An estimator whose answer is a forest, `forest_`."""
+    """An estimator that learns a forest, `forest_`."""
 
     forest_: ObliqueForest
     _model_attribute = "forest_"
@@ -315,38 +315,38 @@ class ForestEstimator(HardEstimator):
 
 
 class ForestClassifier(ForestEstimator, ModelClassifier):
-    """A classifier whose answer is a forest."""
+    """A classifier that learns a forest."""
 
 
 class ForestRegressor(ForestEstimator, ModelRegressor):
-    """A regressor whose answer is a forest."""
+    """A regressor that learns a forest."""
 
 
 class EnsembleEstimator(ModelEstimator):
-    """An estimator whose answer is an ensemble of soft trees, `ensemble_`."""
+    """An estimator that learns an ensemble of soft trees, `ensemble_`."""
 
     ensemble_: TreeEnsemble
     _model_attribute = "ensemble_"
 
     def reachable_leaves(self, X: Any) -> np.ndarray:
-        """Return how many leaves each row reaches in each tree, (n, n_trees) int32."""
+        """Return the number of leaves that each row reaches in each tree, (n, n_trees) int32."""
         self._check_predictable(X)
         return self.ensemble_.reachable_leaves(X, n_jobs=self.n_jobs)
 
     def harden(self) -> ObliqueForest:
-        """Return hard trees with the same splits, which a row goes down one way."""
+        """Return hard trees with the same splits; each row follows one path."""
         check_is_fitted(self)
         return self.ensemble_.harden()
 
     def hardening_cost(self, X: Any, y: Any, sample_weight: Any = None) -> HardeningCost:
-        """Compare the ensemble with `harden()` on rows whose true answers are known."""
+        """Compare the ensemble with `harden()` on rows with known targets."""
         self._check_predictable(X)
         return self.ensemble_.hardening_cost(X, y, sample_weight)
 
 
 class EnsembleClassifier(EnsembleEstimator, ModelClassifier):
-    """A classifier whose answer is an ensemble of soft trees."""
+    """A classifier that learns an ensemble of soft trees."""
 
 
 class EnsembleRegressor(EnsembleEstimator, ModelRegressor):
-    """A regressor whose answer is an ensemble of soft trees."""
+    """A regressor that learns an ensemble of soft trees."""

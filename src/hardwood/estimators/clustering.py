@@ -1,8 +1,8 @@
-"""Hierarchical clustering by latent trees: some columns of a table are regressed from the others.
+"""Hierarchical clustering by latent trees, which regress some columns from the others.
 
 Zantedeschi, Kusner, Niculae. Learning Binary Decision Trees by Argmin Differentiation. ICML 2021,
-Section 4.2. Without labels, a tree that helps to predict parts of the rows from the rest has to
-put rows together that are alike; its leaves are the clusters, its splits their hierarchy.
+Section 4.2. To predict some columns of a row from the others, a tree has to group similar rows. Its
+leaves are the clusters, and its splits are the hierarchy.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_TARGET_PART = 0.25  # of the columns, where they are drawn
+_TARGET_PART = 0.25  # of the columns, when they are drawn
 
 
 class _Clustered(ModelEstimator):
-    """What a fitted clustering has."""
+    """Attributes of a fitted clustering."""
 
     targets_: np.ndarray
     tree_: ObliqueTree
@@ -56,81 +56,82 @@ class _Clustered(ModelEstimator):
 class LatentTreeClustering(ClusterMixin, _Clustered):
     """A hierarchy of clusters with oblique splits, learned without labels.
 
-    Some columns are the targets of a latent tree regression from the other columns. The leaves of
-    the learned tree, once every row goes one way, are the finest clusters. New rows find theirs by
-    the splits, and the clusters can be read, drawn, exported and saved as any tree: `tree_`.
+    A latent tree regresses some columns from the others. The leaves of the hardened tree, `tree_`,
+    are the finest clusters. Its splits assign new rows to clusters, and it can be read, drawn,
+    exported and saved like any other tree.
 
-    Fitting needs torch; what was fitted does not.
+    Only `fit` needs torch.
 
     Parameters
     ----------
     max_depth : int, default=5
-        Levels of splits, 1 to 12: at most 2^max_depth clusters.
+        Depth of the tree, 1 to 12; there are at most 2^max_depth clusters.
     pruning : float, default=1.0
-        Price of a node, as of `LatentTreeRegressor`: a higher one leaves fewer clusters.
+        Price of a node, same as in `LatentTreeRegressor`. A higher price gives fewer clusters.
     targets : "random", "all", int, or list of column names or numbers, default="random"
         The columns to regress from the others. "random": a random quarter of the columns. An
-        integer: this many random columns. "all": every column, predicted from the clusters alone
-        whatever `skip_connection` is; a table of one column is treated the same way. A missing
-        value of a target counts as the target's mean.
+        integer: this many random columns. "all": every column, predicted from the clusters alone,
+        whatever `skip_connection` is (a table of one column is treated the same way). Missing
+        values of a target are replaced by its mean.
     n_clusters : int, default=None
-        Cut the hierarchy into so many clusters, for `labels_` and `predict`; None for all leaves.
+        Number of clusters in `labels_` and `predict`; None for one per leaf.
     split_init : "bisect" or "random", default="bisect"
-        What the splits are before the first step: 2-means at every node, or random directions
-        through the middle of the node's rows.
+        How splits start: by 2-means at each node, or as random directions through the middle of
+        the node's rows.
     skip_connection : bool, default=True
-        Whether the regression sees the other columns beside the clusters, as in the paper: clusters
-        then tell what a linear function of the columns does not. False: the clusters alone have to
-        tell the targets.
+        Whether the regression sees the other columns in addition to the clusters, as in the paper.
+        The clusters then explain what a linear function of the columns does not. False: the
+        clusters alone predict the targets.
     activation : "linear" or "elu", default="linear"
-        As of `LatentTreeRegressor`.
+        Same as in `LatentTreeRegressor`.
     learning_rate : float, default=0.01
-        As of `LatentTreeRegressor`.
+        Same as in `LatentTreeRegressor`.
     batch_size : int, default=32
-        Rows per step, whose price of a node is `pruning`.
+        Rows per gradient step; `pruning` is the price of a node for these rows.
     max_epochs : int or "auto", default="auto"
-        Passes over the rows.
+        Largest number of epochs, same as in `LatentTreeRegressor`.
     validation_fraction : float, default=0.2
-        Part of the rows kept apart to judge the regression by.
+        Fraction of the rows held out to measure the error of the regression.
     early_stopping : bool or "auto", default="auto"
-        Whether the pass with the smallest validation error is kept; "auto": from 100 rows on.
+        Whether to keep the epoch with the smallest validation error. "auto": for tables with at
+        least 100 distinct rows.
     n_jobs : int, default=None
-        Threads of predicting.
+        Number of threads for predictions.
     random_state : int, RandomState or None, default=None
-        Of the targets that are drawn, the start, the validation part and the order of rows.
+        Seed of the random targets, the start, the validation rows and the order of the rows.
     verbose : int, default=0
-        How much to print.
+        1 prints about 20 lines, 2 one line per epoch.
     callbacks : function or list of functions, default=None
-        Called with an `Epoch` after each pass; a true answer ends learning.
+        Called with an `Epoch` after each epoch. Returning True ends learning.
 
     Attributes
     ----------
     labels_ : ndarray of shape (n,)
-        The cluster of each training row, at the cut that `n_clusters` asks for.
+        The cluster of each training row, for `n_clusters`.
     leaves_ : ndarray of shape (n,)
         The leaf of each training row: the finest cluster.
     children_ : ndarray of shape (n_leaves_ - 1, 2)
-        Merges, as of scikit-learn's `AgglomerativeClustering`, but of leaves: numbers below
-        `n_leaves_` are leaves, n_leaves_ + i is what merge i makes.
+        Merges of leaves, in the form of scikit-learn's `AgglomerativeClustering`: numbers below
+        `n_leaves_` are leaves, and n_leaves_ + i is the result of merge i.
     distances_ : ndarray of shape (n_leaves_ - 1,)
-        How high each merge is: the share of the variation of all rows, in standard units, that is
-        within its own; rising to 1.
+        Height of each merge: the fraction of the variance of all rows, in standard units, that is
+        within the merged rows. It increases to 1.
     n_leaves_ : int
         Number of leaves.
     targets_ : ndarray
-        Numbers of the columns that were regressed.
+        Indices of the regressed columns.
     tree_ : ObliqueTree
-        The hard tree, of the other columns; its leaves hold the targets' means, in units of the
-        columns (of categories: the share of each level).
+        The hard tree on the other columns. Its leaves hold the means of the targets, in raw units
+        (for categories: the share of each category).
     latent_ : LatentTreeModel
-        The latent tree as learned, with its activities.
+        The learned latent tree, with its activities.
     history_ : list of Epoch
-        One record per pass; `active_nodes` is the share of active nodes.
+        One record per epoch; `active_nodes` is the fraction of active nodes.
     n_iter_ : int
-        Number of passes.
+        Number of epochs.
     validation_error_ : float
-        Mean squared error of the validation rows, of all targets together in units of their
-        variance, at the pass that was kept; NaN without a validation part. Compare settings by it.
+        Mean squared error on the validation rows at the best epoch, relative to the variance of the
+        targets; NaN without validation rows. Use it to compare settings.
     n_features_in_, feature_names_in_
         Columns of the training table.
 
@@ -176,7 +177,7 @@ class LatentTreeClustering(ClusterMixin, _Clustered):
         y
             Ignored.
         sample_weight
-            (n,) what each row counts in the regression and in the heights of merges.
+            Weight of each row, (n,), in the regression and in the heights of merges.
         """
         table = Table.of(X)
         if self.n_clusters is not None:
@@ -202,11 +203,11 @@ class LatentTreeClustering(ClusterMixin, _Clustered):
         Parameters
         ----------
         X
-            A table with the columns of the training table; the targets' entries play no part.
+            A table with the columns of the training table; the targets are not used.
         max_depth
-            Cut below this many levels of splits: 0 is one cluster, 1 at most two.
+            Cut at this depth: 0 gives one cluster, 1 at most two.
         n_clusters
-            Cut into so many clusters; by default what the estimator's `n_clusters` says.
+            Cut into this many clusters; the default is the estimator's `n_clusters`.
         """
         leaves = self.apply(X)
         return self._cut(max_depth, n_clusters)[leaves]
@@ -214,26 +215,26 @@ class LatentTreeClustering(ClusterMixin, _Clustered):
     def labels_at(
         self, *, max_depth: int | None = None, n_clusters: int | None = None
     ) -> np.ndarray:
-        """Return the cluster of each training row at another cut; arguments are `predict`'s."""
+        """Return the cluster of each training row; arguments are the same as in `predict`."""
         check_is_fitted(self)
         return self._cut(max_depth, n_clusters)[self.leaves_]
 
     def apply(self, X: Any) -> np.ndarray:
-        """Return the leaf of each row, (n,): what `dendrogram_purity` takes for new rows."""
+        """Return the leaf of each row, (n,), for `dendrogram_purity` of new rows."""
         inputs = self._inputs_of(X)
         return self.tree_.apply(inputs, n_jobs=self.n_jobs).astype(np.int64)
 
     def linkage(self) -> np.ndarray:
-        """Return the merges as `scipy.cluster.hierarchy.dendrogram` takes them, (m, 4) float64."""
+        """Return the merges for `scipy.cluster.hierarchy.dendrogram`, (m, 4) float64."""
         check_is_fitted(self)
         return self._hierarchy.linkage()
 
     def plot_routing(
         self, X: Any, *, max_depth: int | None = None, title: str = "", ax: Axes | None = None
     ) -> Axes:
-        """Draw how rows are spread over the active nodes [LT21, Figure 6].
+        """Draw the distribution of rows over the active nodes [LT21, Figure 6].
 
-        A node tells the percent of its level's rows; the darker, the more active it is.
+        Each node shows its percentage of the rows; darker nodes are more active.
         """
         from hardwood.show.routing import plot_routing
 
@@ -250,7 +251,7 @@ class LatentTreeClustering(ClusterMixin, _Clustered):
     def plot_routing_by_class(
         self, X: Any, y: Any, *, names: Sequence[object] | None = None, max_depth: int | None = 3
     ) -> Figure:
-        """Draw how the rows of each class are spread over the active nodes [LT21, Figure 8]."""
+        """Draw the distribution of each class over the active nodes [LT21, Figure 8]."""
         from hardwood.show.routing import plot_routing_by_class
 
         check_is_fitted(self)
@@ -264,7 +265,7 @@ class LatentTreeClustering(ClusterMixin, _Clustered):
         )
 
     def plot_active_share(self, *, label: str = "", ax: Axes | None = None) -> Axes:
-        """Draw the share of active nodes after each pass of learning [LT21, Figure 7]."""
+        """Draw the fraction of active nodes after each epoch [LT21, Figure 7]."""
         from hardwood.show.routing import plot_active_share
 
         check_is_fitted(self)
@@ -272,7 +273,7 @@ class LatentTreeClustering(ClusterMixin, _Clustered):
         return plot_active_share(shares, label=label, ax=ax)
 
     def _regressor(self, posed: _Posed) -> LatentTreeRegressor:
-        """Return what regresses the targets from the other columns."""
+        """Return the regressor of the targets from the other columns."""
         return LatentTreeRegressor(
             max_depth=self.max_depth,
             pruning=self.pruning,
@@ -294,8 +295,8 @@ class LatentTreeClustering(ClusterMixin, _Clustered):
     def _adopt_clusters(
         self, X: Any, posed: _Posed, model: LatentTreeModel, learned: Learned
     ) -> None:
-        """Take over what was learned, all at once: a failed `fit` leaves an earlier one alone."""
-        # Hardened by its own answers: leaves whose targets have the same mean stay apart.
+        """Set all attributes at the end, so that a failed `fit` changes nothing."""
+        # Hardened with its own predictions: leaves whose targets have the same mean stay separate.
         tree = model.harden(posed.inputs, sample_weight=posed.weight)
         tree = prune_unreached(tree, posed.inputs, sample_weight=posed.weight)
         leaves = tree.apply(posed.inputs, n_jobs=self.n_jobs).astype(np.int64)
@@ -318,7 +319,7 @@ class LatentTreeClustering(ClusterMixin, _Clustered):
         self.labels_ = self.labels_at()
 
     def _cut(self, max_depth: int | None, n_clusters: int | None) -> np.ndarray:
-        """Return the cluster of each leaf; leaves by their own numbers where nothing is cut."""
+        """Return the cluster of each leaf; without a cut, the leaf itself."""
         if max_depth is None and n_clusters is None:
             n_clusters = self.n_clusters
         if max_depth is None and n_clusters is None:
@@ -326,7 +327,7 @@ class LatentTreeClustering(ClusterMixin, _Clustered):
         return self._hierarchy.clusters(max_depth=max_depth, n_clusters=n_clusters)
 
     def _inputs_of(self, X: Any) -> Table:
-        """Read a table and keep the columns that the tree asks for."""
+        """Read a table and keep the columns of the tree."""
         self._check_predictable(X)
         table = Table.of(X)
         if self.tree_.schema.named and table.names is not None:
@@ -346,17 +347,17 @@ class LatentTreeClustering(ClusterMixin, _Clustered):
 
 @dataclass(frozen=True, eq=False)
 class _Posed:
-    """A table, parted into what is regressed and what from.
+    """A table, divided into targets and inputs.
 
     Attributes
     ----------
     n_features
         Number of columns of the whole table.
     targets, inputs
-        Numbers of the regressed columns, and the table of the others; all where there is one.
+        Indices of the regressed columns, and the table of the others (a single column is both).
     target, target_names
-        (n, t) what is regressed, in units of the table: numbers, with means for missing ones, and
-        0 and 1 for levels, of which a missing entry has none.
+        (n, t) the targets in raw units: numbers, with the mean for missing values, and one column
+        of 0 and 1 per category, all 0 for missing values.
     columns
         (n, c) the whole table in standard units.
     """
@@ -373,12 +374,12 @@ class _Posed:
     @classmethod
     def of(cls, table: Table, asked: Any, weight: np.ndarray | None, seed: int) -> _Posed:
         targets = _targets_of(asked, table, seed)
-        # In canonical rows: the units of a table with a row twice are those of a weight of two.
+        # In canonical rows: a repeated row has the same units as a row of weight two.
         nothing = np.zeros((table.n_rows, 1))
         schema = Task.of(table, nothing, weight, kind="regression", loss=SquaredError()).schema
         columns = _encoded(schema, table)
         own = np.flatnonzero(np.isin(schema.column_feature, targets))
-        own = np.setdiff1d(own, schema.flag_column)  # that an entry is missing is not regressed
+        own = np.setdiff1d(own, schema.flag_column)  # missing indicators are not regressed
         target = columns[:, own] * schema.column_scale[own] + schema.column_center[own]
         return cls(
             table.n_features,
@@ -393,12 +394,12 @@ class _Posed:
 
     @property
     def is_of_itself(self) -> bool:
-        """Whether all columns are regressed, from themselves."""
+        """Whether all columns are targets."""
         return len(self.targets) == self.n_features
 
     @property
     def weight_of_rows(self) -> np.ndarray:
-        """What each row counts, (n,)."""
+        """The weight of each row, (n,)."""
         return np.ones(len(self.columns)) if self.weight is None else self.weight
 
     def target_means(self, leaves: np.ndarray, n_leaves: int) -> np.ndarray:
@@ -410,13 +411,13 @@ class _Posed:
 
 
 def _beside(targets: np.ndarray, n_features: int) -> list[int]:
-    """Return the columns to regress from: the others, or all where there are no others."""
+    """Return the input columns: those that are not targets, or all if there are none."""
     others = np.setdiff1d(np.arange(n_features), targets)
     return others.tolist() or list(range(n_features))
 
 
 def _targets_of(asked: Any, table: Table, seed: int) -> np.ndarray:
-    """Return the numbers of the columns to regress, ascending."""
+    """Return the indices of the target columns, ascending."""
     p = table.n_features
     if isinstance(asked, str):
         if table.names is not None and asked in table.names and asked not in ("random", "all"):
@@ -440,7 +441,7 @@ def _targets_of(asked: Any, table: Table, seed: int) -> np.ndarray:
 
 
 def _column(name: Any, table: Table) -> int:
-    """Return the number of a column that is given by name or number."""
+    """Return the index of a column that is given by name or index."""
     if isinstance(name, str):
         if table.names is None or name not in table.names:
             known = "no names" if table.names is None else f"the names {list(table.names)[:20]}"

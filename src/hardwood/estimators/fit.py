@@ -1,7 +1,7 @@
-"""What `fit` of every supervised estimator does: parameters and a table in, a model out.
+"""Steps of `fit` that all estimators share: from parameters and a table to a model.
 
-The only code between scikit-learn's contract and `hardwood.learn`: below it nothing knows an
-estimator.
+This is the only code between scikit-learn's interface and `hardwood.learn`, which knows no
+estimators.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from hardwood.learn.task import Task
 from hardwood.model import ObliqueTree
 from hardwood.model.base import Model
 
-# A model's record tells the parameters that may change it and can be written down. How many trees a
-# forest has and how it combines them is told by the forest itself.
+# The record of a model has the parameters that may change it and that JSON can hold. The forest
+# itself says how many trees it has and how it combines them.
 _UNRECORDED = {
     "n_estimators",
     "combine",
@@ -37,7 +37,7 @@ _UNRECORDED = {
 
 
 def clock_of(estimator: Any) -> Clock:
-    """Check `time_limit`, where there is one, and start."""
+    """Check `time_limit`, if there is one, and start the clock."""
     limit = getattr(estimator, "time_limit", None)
     if limit is not None:
         limit = parameters.real("time_limit", limit, 0.0, 1e9, open_low=True)
@@ -45,7 +45,7 @@ def clock_of(estimator: Any) -> Clock:
 
 
 def run_of(estimator: Any, learner: Learner, task: Task, clock: Clock, seed: int) -> Run:
-    """Return how an estimator learns."""
+    """Return the settings of a run."""
     callbacks = parameters.callback_list(getattr(estimator, "callbacks", None))
     verbose = parameters.level("verbose", getattr(estimator, "verbose", 0))
     if verbose:
@@ -59,30 +59,31 @@ def run_of(estimator: Any, learner: Learner, task: Task, clock: Clock, seed: int
 
 
 def divided(estimator: Any, learner: Learner, task: Task, seed: int) -> Task:
-    """Hold out a validation part where the learner wants one.
+    """Hold out validation rows if the learner wants them.
 
     Raises
     ------
     ValueError
-        Where it needs one, but `validation_fraction` is 0.
+        If the learner needs validation rows, but `validation_fraction` is 0.
     """
     fraction = getattr(estimator, "validation_fraction", 0.0)
     fraction = parameters.real("validation_fraction", fraction, 0.0, 1.0)
     if fraction == 0 and learner.needs_validation:
         raise ValueError(
-            f"{learner.needs_validation} needs a validation part, but validation_fraction is 0. "
-            "Give a fraction, or another setting."
+            f"{learner.needs_validation} needs validation rows, but validation_fraction is 0. "
+            "Set a fraction, or change the other parameter."
         )
     return task.divided(fraction if learner.wants_validation(task) else 0.0, seed)
 
 
 def start_of(estimator: Any) -> Start:
-    """Return what an estimator starts from: its own model (`warm_start`), or what `init` says.
+    """Return the start of an estimator: its own tree (`warm_start`), or `init`.
 
     Raises
     ------
     TypeError
-        For what is no start; it says what to do with other trees, forests and unfitted estimators.
+        For an invalid `init`. The message says how to use other trees, forests and unfitted
+        estimators.
     """
     goes_on = parameters.flag("warm_start", getattr(estimator, "warm_start", False))
     init = getattr(estimator, "init", None)
@@ -106,20 +107,20 @@ def start_of(estimator: Any) -> Start:
 
 def _advice(init: Any) -> str:
     if hasattr(init, "tree_"):
-        return " A tree of scikit-learn is turned into one by hardwood.from_sklearn(init)."
+        return " hardwood.from_sklearn(init) converts a tree of scikit-learn."
     if hasattr(init, "estimators_"):
-        return " A learner starts from one tree: give it one of init.estimators_."
+        return " A learner starts from one tree: pass one of init.estimators_."
     is_estimator = hasattr(init, "fit") and not isinstance(init, type)
     if is_estimator and not any(name.endswith("_") for name in vars(init)):
         return (
-            " It is not fitted; a clone, as cross-validation makes them, never is. Call its fit, "
-            "and give its tree_."
+            " It is not fitted: cross-validation clones estimators, and clones are not fitted. Fit it "
+            "and pass its tree_."
         )
     return ""
 
 
 def warn_of_labels(y: Any, task: Task) -> None:
-    """Warn of labels that were read, as scikit-learn does: of a column, and of too many classes."""
+    """Warn as scikit-learn does, about a column vector and about too many classes."""
     if task.kind != "classification" or task.classes is None:
         return
     if np.asarray(y).ndim == 2:
@@ -128,7 +129,7 @@ def warn_of_labels(y: Any, task: Task) -> None:
 
 
 def parameter_record(estimator: Any) -> dict[str, Any]:
-    """Which estimator, with which parameters, as JSON can hold them."""
+    """Return the name and the parameters of an estimator, for JSON."""
     return {
         "learner": type(estimator).__name__,
         "parameters": recorded_parameters(estimator.get_params(deep=False)),
@@ -136,12 +137,12 @@ def parameter_record(estimator: Any) -> dict[str, Any]:
 
 
 def recorded_parameters(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters that a record tells, as JSON can hold them."""
+    """Return the parameters that a record has, for JSON."""
     return {name: writable(value) for name, value in values.items() if name not in _UNRECORDED}
 
 
 def warn_if_interrupted(learned: Learned, learner: Learner, *, stacklevel: int) -> None:
-    """Say so, last of all: where warnings are errors, the estimator is whole already."""
+    """Warn at the very end, so that the estimator is complete even if warnings are errors."""
     if learned.interrupted:
         warnings.warn(
             learner.interrupted_message(learned), FitInterruptedWarning, stacklevel=stacklevel + 1

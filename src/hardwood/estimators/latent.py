@@ -1,4 +1,4 @@
-"""Latent trees for scikit-learn: a tree and a predictor on top of it, learned together.
+"""Latent trees for scikit-learn: a tree and a predictor on top of it, learned jointly.
 
 The method is in `hardwood.learn.latent`.
 """
@@ -25,7 +25,7 @@ from hardwood.model.edit.harden import HardeningCost
 
 
 class LatentEstimator(ModelEstimator):
-    """An estimator whose answer is a latent tree, `model_`."""
+    """An estimator that learns a latent tree, `model_`."""
 
     model_: LatentTreeModel
     _model_attribute = "model_"
@@ -36,7 +36,7 @@ class LatentEstimator(ModelEstimator):
         return self.model_.apply(X, n_jobs=self.n_jobs)
 
     def traversals(self, X: Any) -> np.ndarray:
-        """Return how much of each row passes each node of `model_.nodes`, (n, n_nodes)."""
+        """Return the share of each row that passes each node of `model_.nodes`, (n, n_nodes)."""
         self._check_predictable(X)
         return self.model_.traversals(X, n_jobs=self.n_jobs)
 
@@ -55,7 +55,7 @@ class LatentEstimator(ModelEstimator):
     def hardening_cost(
         self, tree: ObliqueTree, X: Any, y: Any, sample_weight: Any = None
     ) -> HardeningCost:
-        """Compare the model with a tree that `harden` made, on rows whose answers are known."""
+        """Compare the model with a tree from `harden`, on rows with known targets."""
         self._check_predictable(X)
         return self.model_.hardening_cost(tree, X, y, sample_weight)
 
@@ -78,52 +78,53 @@ class _LatentParameters(EpochParameters):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LatentTreeClassifier(_LatentParameters, LatentEstimator, ModelClassifier):
-    """A latent tree for classes: traversals and pruning by a program, a predictor on top.
+    """A latent tree for classification, with a predictor on top.
 
-    Scores of oblique splits make, by a quadratic program, shares of every row at every node, and
-    how active the nodes are; a predictor f(x, z) of the row and its shares gives the answer. Splits
-    and predictor are learned together, through the program. Nodes that are not active are removed.
-    `fit` needs torch (``pip install '.[torch]'``); all else does not.
+    From the scores of oblique splits, a quadratic program computes the share z of each row at each
+    node, and the activity of each node. A predictor f(x, z) of the row and its shares makes the
+    prediction. Splits and predictor are learned jointly, by gradients through the program. Inactive
+    nodes are removed. Only `fit` needs torch (``pip install '.[torch]'``).
 
     Parameters that are not listed here are the same as in `DGTClassifier`.
 
     Parameters
     ----------
     max_depth : int, default=5
-        Splits on the way from the root to a leaf before pruning, 1 to 12.
+        Largest number of splits on a path from the root to a leaf before pruning, 1 to 12.
     pruning : float, default=1.0
-        Price of a node, lambda, for a batch of rows, any number >= 0. The higher, the less active
-        are nodes that few rows reach, and the more of them are removed; 0 prunes nothing.
+        Price lambda of a node for a batch of rows, >= 0. With a higher price, more nodes that few
+        rows reach become inactive and are removed; 0 prunes nothing.
     head : "linear" or sequence of int, default="linear"
         The predictor: linear, or hidden layers of these widths with ELU between them.
     skip_connection : bool, default=True
-        Whether the predictor sees the columns of the row beside its shares.
+        Whether the predictor sees the columns of the row in addition to its shares.
     activation : "linear" or "elu", default="linear"
-        Scores are linear, or linear within an ELU.
+        "elu" applies an ELU to the linear scores.
     dropout : float, default=0.0
-        Part of each hidden layer's values that is left out in each step of learning, below 1.
+        Fraction of each hidden layer's values that is dropped in each step, in [0, 1).
     weight_decay : float, default=0.1
-        All that is learned is made smaller by the learning rate times this in each step, which
-        together are 1 at most.
+        Decoupled weight decay: each step shrinks all parameters by the learning rate times this.
+        The product must be at most 1.
     learning_rate : float, default=0.01
-        The largest step size of the schedule, which is half a cosine. Steps are QHAdam's.
+        Largest step size of the schedule, half a cosine. The optimizer is QHAdam.
     batch_size : int, default=256
-        Rows per step, for which the program is solved.
+        Rows per gradient step; the program is solved for each batch.
     max_epochs : int or "auto", default="auto"
-        Passes over the rows; "auto": 20 to 200, fewer for larger tables.
+        Largest number of epochs. "auto": 20 to 200, fewer for larger tables.
     loss : "log_loss", Loss or function, default="log_loss"
         Same as in `DGTClassifier`.
     early_stopping : bool or "auto", default="auto"
-        Whether the pass with the smallest loss on a validation part is kept, and learning ends when
-        0.3 of all passes went by without a smaller one; "auto": with at least 100 different rows.
+        Whether to hold out validation rows, stop after 0.3 `max_epochs` without a smaller loss on
+        them, and return to the best epoch. "auto": for tables with at least 100 distinct rows.
     n_jobs : int, default=None
-        Threads that predict; -1 for all processors. Learning runs on one, since torch's sums
-        depend on their number.
+        Number of threads for predictions; -1 for all processors. Learning uses one thread, because
+        sums in torch depend on the number of threads.
 
     Attributes
     ----------
     model_ : LatentTreeModel
-        The tree and the predictor: what predicts, saves, and makes a hard tree (`harden`).
+        The tree and the predictor. It predicts, saves, and converts itself to a hard tree
+        (`harden`).
     classes_ : ndarray of shape (n_classes,)
         The classes; for several labels, their indices.
     n_features_in_ : int
@@ -131,14 +132,15 @@ class LatentTreeClassifier(_LatentParameters, LatentEstimator, ModelClassifier):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Their names, if all are strings.
     history_ : list of Epoch
-        One record per pass; `active_nodes` is the share of nodes that are active after it.
+        One record per epoch; `active_nodes` is the fraction of nodes that are active after it.
     n_iter_ : int
-        Passes taken.
+        Number of epochs.
 
     Notes
     -----
-    `sample_weight` and `class_weight` weigh the loss. The program counts every distinct row once: a
-    row of weight two is the row given twice, but twice the weight makes a node no more active.
+    `sample_weight` and `class_weight` apply to the loss. The program counts each distinct row once,
+    so weights do not make a node more active. A row of weight two is still the same as the row
+    twice.
 
     Examples
     --------
@@ -159,7 +161,7 @@ class LatentTreeClassifier(_LatentParameters, LatentEstimator, ModelClassifier):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LatentTreeRegressor(_LatentParameters, LatentEstimator, ModelRegressor):
-    """A latent tree for numbers: traversals and pruning by a program, a predictor on top.
+    """A latent tree for regression, with a predictor on top.
 
     Parameters and attributes are those of `LatentTreeClassifier`, without `class_weight` and
     `classes_`, and:

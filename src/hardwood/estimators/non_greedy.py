@@ -1,4 +1,4 @@
-"""Non-greedy trees for scikit-learn: all splits and leaves learned together, from a greedy start.
+"""Non-greedy trees for scikit-learn: all splits and leaves learned jointly, from a greedy start.
 
 The method is in `hardwood.learn.non_greedy`.
 """
@@ -35,57 +35,58 @@ class _NonGreedyParameters(EpochParameters):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class NonGreedyTreeClassifier(_NonGreedyParameters, SingleTreeClassifier):
-    """A hard oblique decision tree for classes, all of it learned together, from a greedy start.
+    """A hard oblique decision tree for classification, learned jointly from a greedy start.
 
-    Splits and leaves descend on a bound of the tree's loss. A step concerns the paths of its rows
-    and nothing else, so deep trees and wide tables are learned in minutes.
+    Splits and leaves descend on an upper bound of the tree's loss. Each step updates only the paths
+    of its rows, so deep trees on wide tables take minutes.
 
     Parameters that are not listed here are the same as in `DGTClassifier`.
 
     Parameters
     ----------
     max_depth : int, default=8
-        Of the greedy start, 1 to 32. Splits that decide nothing are dropped when learning ends.
+        Largest depth of the greedy start, 1 to 32. Splits that change no prediction are dropped
+        after learning.
     nu : float or "auto", default=43.0
-        Largest squared norm of a split, its bias included, in standard units. A smaller one keeps
-        rows away from the splits and uses fewer leaves. "auto": each of 0.1, 1, 4, 10, 43 and 100
-        is tried, and the best one on the validation part used to learn from all rows.
+        Largest squared norm of a split, including its bias, in standard units. A smaller value uses
+        fewer leaves. "auto": tries 0.1, 1, 4, 10, 43 and 100, and uses the best on the validation
+        rows to learn from all rows.
     learning_rate : float or "auto", default=0.1
-        The largest step size of the schedule. "auto": a few are tried, as of `nu`, with each of its
-        values.
+        Largest step size of the schedule. "auto": tries three values with each value of `nu`.
     inference : "exact", "fast" or "exhaustive", default="exact"
-        Which leaves a row's own is compared with: all of them, by branch and bound; those reached
-        by changing one decision; or all of them one by one, which gives the same tree as "exact"
-        and takes as much longer as there are leaves.
+        Which leaves the leaf of a row is compared with. "exact": all leaves, by branch and bound.
+        "fast": leaves that are one decision away. "exhaustive": all leaves, one by one; the same
+        tree as "exact", but much slower.
     solver : "ssgd" or "sgd", default="ssgd"
-        "ssgd": rows keep their leaves until an epoch improves the bound no more, which leaves fewer
-        leaves unused. "sgd": rows go where the splits send them.
+        "ssgd": rows keep their leaves until an epoch no longer improves the bound, so that fewer
+        leaves stay unused. "sgd": rows follow the splits at every step.
     init : "co2", "axis", "oc1", "random", ObliqueTree or fitted estimator, default="co2"
-        How the greedy start searches its splits (see `GreedyTreeClassifier`), or a tree to start
-        from, with the same columns and classes.
+        The splits of the greedy start (see `GreedyTreeClassifier`), or a tree to start from, with
+        the same columns and classes.
     batch_size : int, default=128
-        Rows per step.
+        Rows per gradient step.
     momentum : float, default=0.9
-        In [0, 1); of the splits and leaves that a step concerns.
+        Momentum of the splits and leaves that a step updates, in [0, 1).
     max_epochs : int or "auto", default="auto"
         Largest number of epochs. "auto": 30 to 400, fewer for larger tables.
     l1 : float, default=0.0
-        Penalty on the weights of the splits that a step concerns, in standard units; makes weights
-        exactly zero.
+        L1 penalty on the weights of the splits that a step updates, in standard units. It makes
+        weights exactly zero.
     max_features_per_split : int, default=None
         Largest number of features in a split; None for no limit.
     loss : "log_loss" or Loss, default="log_loss"
-        As of `DGTClassifier`, but no function: it is evaluated for leaves, not for batches.
+        Same as in `DGTClassifier`, except that functions are not accepted: the loss is evaluated
+        for leaves.
     early_stopping : bool or "auto", default=False
         As in `DGTClassifier`. False: the tree of the last epoch is kept, as in the paper.
     verbose : int, default=0
-        As of `DGTClassifier`. The pairs that "auto" tries are runs, numbered from 0 as they are in
-        `trials_`; the last run learns from all rows. To `callbacks` these are `Epoch.restart`.
+        Same as in `DGTClassifier`. With "auto", each trial is a run, numbered as in `trials_`, and
+        the last run learns from all rows. `callbacks` see the number of the run as `Epoch.restart`.
     warm_start : bool, default=False
         Whether a second `fit` starts from the tree of the first.
     training : Training, default=None
-        Further settings of the training loop. None: one cosine, without a limit on
-        gradients. The optimizer is always "sgd".
+        Further settings of the training loop. None: one cosine cycle without gradient
+        clipping. The optimizer is always "sgd".
 
     Attributes
     ----------
@@ -98,13 +99,13 @@ class NonGreedyTreeClassifier(_NonGreedyParameters, SingleTreeClassifier):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Their names, if all are strings.
     nu_, learning_rate_ : float
-        Those that were used.
+        The values that were used.
     trials_ : list of (nu, learning rate, validation loss)
-        What "auto" has tried; empty where nothing was.
+        The values tried by "auto"; empty without "auto".
     history_ : list of Epoch
-        One record per pass of the run that was kept; `train_bound` is the bound.
+        One record per epoch of the best run; `train_bound` is the bound.
     n_iter_ : int
-        Its passes.
+        Number of epochs of the best run.
 
     Examples
     --------
@@ -122,7 +123,7 @@ class NonGreedyTreeClassifier(_NonGreedyParameters, SingleTreeClassifier):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class NonGreedyTreeRegressor(_NonGreedyParameters, SingleTreeRegressor):
-    """A hard oblique decision tree for numbers, all of it learned together, from a greedy start.
+    """A hard oblique decision tree for regression, learned jointly from a greedy start.
 
     Parameters and attributes are those of `NonGreedyTreeClassifier`, without `class_weight` and
     `classes_`, and:

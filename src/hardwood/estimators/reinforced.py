@@ -47,7 +47,7 @@ class _ReinforcedParameters(EpochParameters):
 
 
 class _ReinforcedEstimator(TreeEstimator):
-    """An estimator whose tree is that of a policy."""
+    """An estimator that learns a policy tree."""
 
     policy_: PolicyTree
 
@@ -58,23 +58,22 @@ class _ReinforcedEstimator(TreeEstimator):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ReinforcedTreeClassifier(_ReinforcedParameters, _ReinforcedEstimator, SingleTreeClassifier):
-    """A decision tree for classes whose nodes are policies, learned by policy gradients.
+    """A decision tree for classification whose nodes are policies, learned by policy gradients.
 
-    While it is learned, a row goes from node to node by chance: a soft-max of linear scores says
-    how likely each branch is. The policies and the scores of the leaves descend together on the
-    expected loss, from sampled trajectories or by the exact expectation. What is left when learning
-    ends is a hard tree: a row takes the likeliest branch.
+    During learning, a row moves from node to node at random: a softmax of linear scores gives the
+    probability of each branch. Policies and leaf scores descend jointly on the expected loss, which
+    is exact or estimated from sampled trajectories. The result is a hard tree, in which a row takes
+    the most probable branch.
 
     Parameters that are not listed here are the same as in `DGTClassifier`.
 
     Parameters
     ----------
     max_depth : int, default=8
-        Of a perfect tree with two branches at every node, 1 to 16.
+        Depth of a perfect binary tree, 1 to 16.
     parents : sequence of int, default=None
-        Any other topology: for each node the number of its parent, the root first with -1, and
-        parents before their children. Nodes may have any number of children; `max_depth` is not
-        used then.
+        Another topology: the parent of each node, first -1 for the root, with parents before their
+        children. Nodes may have any number of children. `max_depth` is then not used.
     gradient : "exact" or "sampled", default="exact"
         How to compute the gradient. "exact": the expectation over all trajectories; the cost grows
         with the number of nodes. "sampled": an estimate from `n_trajectories` per row, as in the
@@ -82,49 +81,51 @@ class ReinforcedTreeClassifier(_ReinforcedParameters, _ReinforcedEstimator, Sing
     n_trajectories : int, default=10
         Trajectories per row, for gradient="sampled".
     baseline : "leave_one_out", "value" or "none", default="leave_one_out"
-        What is taken from the cost of a sampled trajectory, to make the estimate less noisy: the
-        mean cost of the row's other trajectories; a learned value of the node and the row's class;
-        or nothing.
+        What is subtracted from the loss of a sampled trajectory to reduce the variance of the
+        gradient: the mean loss of the row's other trajectories, a learned value of the node and the
+        row's class, or nothing.
     entropy_bonus : float, default=0.6
-        What policies that send rows anywhere are worth when learning begins, as a part of the loss
-        of leaves that know nothing; it falls to zero along a line, over the first half of the
-        steps. Makes rows try other branches longer.
+        Initial bonus for policies that choose all branches with equal probability, as a fraction of
+        the loss of leaves with zero scores. It falls linearly to zero over the first half of the
+        steps. A larger bonus gives more exploration.
     temperature : float or pair of floats, default=1.0
-        Scores are divided by it. A pair: the first and the last one, geometric in between, over the
-        first half of the steps.
+        Divisor of the scores. A pair changes geometrically from the first value to the last, over
+        the first half of the steps.
     learning_rate : float, default=0.03
-        The largest step size of the schedule.
+        Largest step size of the schedule.
     batch_size : int, default=128
-        Rows per step.
+        Rows per gradient step.
     max_epochs : int or "auto", default="auto"
         Largest number of epochs. "auto": 30 to 400, fewer for larger tables.
     l1, l2 : float, default=0.0
         Penalties on the weights of the policies, in standard units.
     loss : "log_loss", "hinge", "squared_error" or Loss, default="log_loss"
-        Of a leaf's scores. "hinge" and "squared_error" are of classes coded as 1 and -1, as in the
-        paper; several labels have "log_loss". No function: it is evaluated for leaves.
+        The loss of a leaf's scores. "hinge" and "squared_error" code classes as 1 and -1, as in the
+        paper. Several labels need "log_loss". Functions are not accepted, because the loss is
+        evaluated for leaves.
     n_restarts : int, default=1
-        Trees learned from different random starts; the one with the smallest loss is kept, on the
-        validation part where there is one.
+        Number of trees learned from different random starts. The one with the smallest (validation)
+        loss is kept.
     early_stopping : bool or "auto", default=False
         As in `DGTClassifier`. False: the tree of the last epoch is kept.
     init : ObliqueTree, fitted estimator, "axis", "random", "oc1" or "co2", default=None
-        A tree to start from, which gives the topology too, with the same columns and classes; or
-        how to grow one greedily (see `GreedyTreeClassifier`). None for random policies.
+        A tree to start from, with the same columns and classes, which also gives the topology; or
+        how to grow a greedy tree to start from (see `GreedyTreeClassifier`). None for random
+        policies.
     n_jobs : int, default=None
-        Threads, -1 for all processors; they share the restarts, or the rows of one's batches. The
-        tree does not depend on them.
+        Number of threads, which share the restarts or the rows of a batch; -1 for all processors.
+        The tree does not depend on it.
     training : Training, default=None
-        Further settings of the training loop. None: Adam and one cosine.
+        Further settings of the training loop. None: Adam and one cosine cycle.
 
     Attributes
     ----------
     tree_ : ObliqueTree or PolicyTree
-        What predicts, reads, draws and saves: an `ObliqueTree` where all nodes have two branches,
-        else a `PolicyTree`. It is whole: leaves that no training row reaches have learned from
-        trajectories too; ``tree_.simplify()`` drops them.
+        The learned tree: an `ObliqueTree` if all nodes have two branches, else a `PolicyTree`. It
+        includes leaves that no training row reaches, because they have learned from trajectories;
+        ``tree_.simplify()`` drops them.
     policy_ : PolicyTree
-        The tree with its policies, which knows the probabilities of leaves.
+        The tree with its policies, which gives the probabilities of leaves.
     classes_ : ndarray of shape (n_classes,)
         The classes; for several labels, their indices.
     n_features_in_ : int
@@ -132,7 +133,7 @@ class ReinforcedTreeClassifier(_ReinforcedParameters, _ReinforcedEstimator, Sing
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Their names, if all are strings.
     history_ : list of Epoch
-        One record per epoch, restart by restart. `train_loss` is that of the trajectories.
+        One record per epoch, restart by restart. `train_loss` is the loss of the trajectories.
     n_iter_ : int
         Number of epochs of the best restart.
 
@@ -152,9 +153,9 @@ class ReinforcedTreeClassifier(_ReinforcedParameters, _ReinforcedEstimator, Sing
     def predict(self, X: Any, *, path: Path = "greedy") -> np.ndarray:
         """Predict the class of each row, (n,), or its labels, (n, n_labels) of 0 and 1.
 
-        `path` is "greedy", the likeliest branch at every node, O(depth); or "most_probable", the
-        likeliest leaf of all, by best-first search, which scores all nodes where the policies are
-        not sure of anything.
+        `path`: "greedy" takes the most probable branch at every node, in O(depth).
+        "most_probable" takes the most probable of all leaves, by best-first search, which may have
+        to score all nodes.
         """
         if _is_greedy(path):
             return super().predict(X)
@@ -166,7 +167,7 @@ class ReinforcedTreeClassifier(_ReinforcedParameters, _ReinforcedEstimator, Sing
         return classes
 
     def predict_proba(self, X: Any, *, path: Path = "greedy") -> np.ndarray:
-        """Predict the probability of each class, or of each label; `path` as of `predict`."""
+        """Predict the probability of each class, or of each label; `path` is as in `predict`."""
         if _is_greedy(path):
             return super().predict_proba(X)
         self._check_predictable(X)
@@ -175,7 +176,7 @@ class ReinforcedTreeClassifier(_ReinforcedParameters, _ReinforcedEstimator, Sing
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ReinforcedTreeRegressor(_ReinforcedParameters, _ReinforcedEstimator, SingleTreeRegressor):
-    """A decision tree for numbers whose nodes are policies, learned by policy gradients.
+    """A decision tree for regression whose nodes are policies, learned by policy gradients.
 
     Parameters and attributes are those of `ReinforcedTreeClassifier`, without `class_weight` and
     `classes_`, and:
@@ -203,7 +204,7 @@ class ReinforcedTreeRegressor(_ReinforcedParameters, _ReinforcedEstimator, Singl
     loss: Any = "squared_error"
 
     def predict(self, X: Any, *, path: Path = "greedy") -> np.ndarray:
-        """Predict each row, (n,) or (n, n_outputs); `path` as of `ReinforcedTreeClassifier`."""
+        """Predict each row, (n,) or (n, n_outputs); `path` is as in the classifier."""
         if _is_greedy(path):
             return super().predict(X)
         self._check_predictable(X)
@@ -215,9 +216,9 @@ def _is_greedy(path: Any) -> bool:
 
 
 def tree_of(policy: PolicyTree) -> ObliqueTree | PolicyTree:
-    """Return what predicts: an oblique tree where all nodes have two branches.
+    """Return an oblique tree if all nodes have two branches, else the policy tree itself.
 
-    Leaves to which the greedy path leads no training row stay: trajectories went there while the
-    tree was learned, and other rows may go there.
+    Leaves that no training row reaches by the greedy path are kept: they have learned from
+    trajectories, and other rows may reach them.
     """
     return policy.to_oblique() if policy.is_binary else policy

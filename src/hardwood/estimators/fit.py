@@ -113,8 +113,8 @@ def _advice(init: Any) -> str:
     is_estimator = hasattr(init, "fit") and not isinstance(init, type)
     if is_estimator and not any(name.endswith("_") for name in vars(init)):
         return (
-            " It is not fitted: cross-validation clones estimators, and clones are not fitted. Fit it "
-            "and pass its tree_."
+            " It is not fitted: cross-validation clones estimators, and clones are not fitted. "
+            "Fit it and pass its tree_."
         )
     return ""
 

@@ -161,7 +161,7 @@ def test_a_function_sees_batches_in_the_users_units(diabetes):
 
 @pytest.mark.parametrize("options", [{"early_stopping": True}, {"n_restarts": 2}])
 def test_a_gradient_alone_cannot_choose_among_trees(options, diabetes):
-    with pytest.raises(ValueError, match="returns a gradient only"):
+    with pytest.raises(ValueError, match="returns only a gradient"):
         DGTRegressor(loss=squared_gradient, **options).fit(*diabetes)
 
 

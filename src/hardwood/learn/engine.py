@@ -153,7 +153,7 @@ def _engine_callback(run: Run, max_epochs: int) -> Any:
         return None
 
     def on_epoch(number: int, epoch: int, *figures: float) -> bool:
-        return run.hears(Epoch(number, epoch, max_epochs, *figures))
+        return run.notify(Epoch(number, epoch, max_epochs, *figures))
 
     return on_epoch
 

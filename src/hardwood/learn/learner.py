@@ -1,9 +1,8 @@
-"""The one interface of every learner: a value of hyperparameters whose `fit` returns a model.
+"""The interface of all learners: frozen hyperparameters with a method `fit` that returns a model.
 
-A learner is a frozen dataclass; its fields are the parameters that users know, each with the range
-it checks itself. `Task` says what is to be learned, `Run` how, and `Learned` what came of it. Who
-holds other learners (a forest, a refinement, the search for the best tree) knows nothing else of
-them.
+A learner is a frozen dataclass. Its fields are the parameters that users set, and each checks its
+own range. `Task` is what to learn, `Run` how to run, and `Learned` is the result. Code that uses
+other learners (a forest, a refinement, the search for the best tree) relies only on this interface.
 """
 
 from __future__ import annotations
@@ -33,18 +32,18 @@ EARLY_STOPPING_FROM = 100
 
 @dataclass(frozen=True)
 class Run:
-    """How to learn.
+    """Settings of a run that do not belong to the learner.
 
     Attributes
     ----------
     seed
-        All random choices follow from it.
+        Seed of all random choices.
     n_jobs
-        Threads; what is learned does not depend on their number.
+        Number of threads; the result does not depend on it.
     callbacks
-        Called after every epoch; one that returns True ends that run with its best model.
+        Called after every epoch. Returning True ends that run with its best model.
     clock
-        How much time is left.
+        The time that is left.
     """
 
     seed: int = 0
@@ -52,38 +51,38 @@ class Run:
     callbacks: tuple[Callable[[Any], Any], ...] = ()
     clock: Clock = field(default_factory=lambda: Clock(None))
 
-    def hears(self, event: Any) -> bool:
-        """Tell all callbacks what happened; whether one of them asks to stop."""
-        answers = [bool(callback(event)) for callback in self.callbacks]  # all hear of every event
+    def notify(self, event: Any) -> bool:
+        """Call all callbacks; return whether one of them asks to stop."""
+        answers = [bool(callback(event)) for callback in self.callbacks]  # each gets every event
         return any(answers)
 
 
 @dataclass(frozen=True)
 class Learned:
-    """What came of it.
+    """The result of a learner.
 
     Attributes
     ----------
     model
-        In the user's units; without counts and record, and nothing is dropped yet.
+        The model in the user's units, not yet simplified, without counts and record.
     history
         One record per epoch, run by run; None for learners without epochs.
     best_run, best_epoch
-        The run that was kept, and its epoch; -1 for the model as it was before the first one.
+        The best run and its best epoch; -1 for the model before the first epoch.
     interrupted
-        Whether the user stopped it.
+        Whether the user interrupted it.
     resolved
-        What parameters that were "auto" became.
+        The values of parameters that were "auto".
     facts
-        What else a fitted estimator shows as attributes: the objective, the trials of a search.
+        Further attributes of the fitted estimator, such as the objective or the trials of a search.
     record
-        What else the model's record notes.
+        Further entries of the model's record.
     task
-        What the kept model was learned from, where that is not the task that was given.
+        The task that the model was learned from, if it differs from the given one.
     keeps_unreached
-        Whether leaves that no row reaches have learned something, too, and are to stay.
+        Whether to keep leaves that no row reaches, because they have learned something.
     members
-        Of a forest: what its new trees were learned by, in their order, the last trees of `model`.
+        For a forest: the results of its new trees, which are the last trees of `model`.
     """
 
     model: Model
@@ -100,12 +99,12 @@ class Learned:
 
     @property
     def n_epochs(self) -> int:
-        """Epochs that the run which was kept has taken."""
+        """Number of epochs of the best run."""
         return sum(epoch.restart == self.best_run for epoch in self.history or ())
 
     @property
     def best(self) -> Epoch | None:
-        """The epoch that was kept; None where there is none."""
+        """The best epoch; None if there is none."""
         kept = (self.best_run, self.best_epoch)
         return next((e for e in self.history or () if (e.restart, e.epoch) == kept), None)
 
@@ -113,21 +112,21 @@ class Learned:
 class Learner(Parameters, ABC):
     """Base of all learners.
 
-    Subclasses are frozen dataclasses. One file in `learn/` and one line in `learn/registry.py` make
-    a learner; `estimators/` adds the signature that scikit-learn wants.
+    Subclasses are frozen dataclasses. A new learner needs one file in `learn/` and one line in
+    `learn/registry.py`; `estimators/` adds scikit-learn's interface.
     """
 
     losses: ClassVar[frozenset[str]] = GRADIENT_LOSSES
-    """Names of the losses it can minimize; "custom" where it takes functions."""
+    """Names of the losses it can minimize; "custom" stands for functions."""
 
     takes_start: ClassVar[bool] = True
     """Whether it can start from a tree."""
 
     run_name: ClassVar[str] = "restart"
-    """What `verbose` calls one of its runs."""
+    """The word for one of its runs in the output of `verbose`."""
 
     searched: ClassVar[tuple[str, ...]] = ()
-    """Parameters that are chosen on the validation part where they are "auto"."""
+    """Parameters that are chosen on validation rows if they are "auto"."""
 
     early_stopping: bool | str = False
     n_restarts: int | str = 1
@@ -138,71 +137,71 @@ class Learner(Parameters, ABC):
         Parameters
         ----------
         task
-            Rows, target, weights, loss, training and validation part.
+            Rows, target, weights, loss, training rows and validation rows.
         run
-            How; None for one thread and seed 0.
+            Settings of the run; None for one thread and seed 0.
         start
-            What to start from: a model, or a learner that is fitted on the training rows first.
+            A model to start from, or a learner that is fitted on the training rows first.
 
         Raises
         ------
         ValueError
-            For a start, where the learner takes none.
+            For a start, if the learner takes none.
         """
         if start is not None and not self.takes_start:
-            raise ValueError(f"{type(self).__name__} makes its own start: it takes no other.")
+            raise ValueError(f"{type(self).__name__} has its own start and takes no other.")
         return self._fit(task, run or Run(), start)
 
     @abstractmethod
     def _fit(self, task: Task, run: Run, start: Start) -> Learned:
-        """Learn a model, from a start that the learner takes."""
+        """Learn a model."""
 
     def find_loss(self, spec: Any, kind: TaskKind, n_classes: int | None) -> Loss:
-        """Return the loss that `spec` names, if this learner can minimize it."""
+        """Return the loss that `spec` stands for, if this learner can minimize it."""
         return loss_of(spec, kind, n_classes, allowed=self.losses)
 
     def default_loss_name(self, kind: TaskKind) -> str:
-        """Name the loss that it minimizes unless told otherwise."""
+        """Return the name of the default loss."""
         return "squared_error" if kind == "regression" else "log_loss"
 
     def default_loss(self, kind: TaskKind, n_classes: int | None) -> Loss:
-        """Return the loss that it minimizes unless told otherwise."""
+        """Return the default loss."""
         return self.find_loss(self.default_loss_name(kind), kind, n_classes)
 
     def record(self, task: Task) -> dict[str, Any]:
-        """Note the learner, its parameters and its usual loss, as JSON can hold them."""
+        """Return the learner, its parameters and its default loss, for JSON."""
         parameters = {each.name: writable(getattr(self, each.name)) for each in fields(self)}
         parameters["loss"] = self.default_loss_name(task.kind)
         return {"learner": type(self).__name__, "parameters": parameters}
 
     @property
     def needs_validation(self) -> str:
-        """The setting that cannot do without a validation part, as a user would write it; or ""."""
+        """The setting that needs validation rows, as a user would write it; or ""."""
         for name in self.searched:
             if is_auto(getattr(self, name)):
                 return f"{name}='auto'"
         return "early_stopping=True" if self.early_stopping is True else ""
 
     def wants_validation(self, task: Task) -> bool:
-        """Whether a part of the rows is to be held out for validation."""
+        """Whether to hold out validation rows."""
         return self.is_searched or self.stops_early(task)
 
     @property
     def is_searched(self) -> bool:
-        """Whether parameters are chosen on the validation part."""
+        """Whether parameters are chosen on validation rows."""
         return any(is_auto(getattr(self, name)) for name in self.searched)
 
     def keeps_best(self, task: Task) -> bool:
-        """Whether the best epoch on the validation part is kept: there is one, and it is wanted."""
+        """Whether to return to the best epoch on the validation rows, and there are such rows."""
         return len(task.valid) > 0 and self.stops_early(task)
 
     def stops_early(self, task: Task) -> bool:
-        """Whether the best epoch on a validation part is to be kept, if there is such a part.
+        """Whether to stop early, provided that there are validation rows.
 
         Raises
         ------
         ValueError
-            Where losses are to be compared, but the loss is a function that returns none.
+            If losses have to be compared, but the loss is a function that returns none.
         """
         asked = self.early_stopping
         if not task.has_loss_values:
@@ -213,7 +212,7 @@ class Learner(Parameters, ABC):
                 if needs:
                     raise ValueError(
                         f"{setting} compares models by their losses, but the loss function returns "
-                        "a gradient only. Let it return (losses, gradient)."
+                        "only a gradient. Return (losses, gradient)."
                     )
             return False
         if is_auto(asked):
@@ -222,32 +221,32 @@ class Learner(Parameters, ABC):
 
     @property
     def compares_runs(self) -> bool:
-        """Whether the best of several runs is asked for by name."""
+        """Whether the user asked for the best of several runs."""
         return not isinstance(self.n_restarts, str) and self.n_restarts > 1
 
     def interrupted_message(self, learned: Learned) -> str:
-        """Say what is left of a fit that the user stopped."""
+        """Return the message for an interrupted fit."""
         n_epochs = len(learned.history or ())
         return f"Learning was interrupted after {n_epochs} epoch(s); the best model so far is kept."
 
     def printer(self, task: Task, verbose: int) -> Callable[[Any], Any]:
-        """Return the callback that prints what `verbose` asks for."""
+        """Return the callback that prints progress."""
         return epoch_printer(verbose, self.run_name)
 
 
 Start: TypeAlias = "Model | Learner | None"
-"""What a learner starts from; a learner is fitted on the training rows at hand."""
+"""The start of a learner; another learner is first fitted on the training rows."""
 
 
 def drawn_seed(random_state: Any) -> int:
-    """Return the one number that all random choices of a fit follow from."""
+    """Draw the seed of all random choices of a fit."""
     from sklearn.utils import check_random_state
 
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
 def writable(value: Any) -> Any:
-    """Return a parameter as JSON can hold it."""
+    """Convert a parameter to a value for JSON."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | str):

@@ -244,7 +244,7 @@ class TAO(Learner):
                     number, sweep, self.max_sweeps, objective[-1], validation[-1], math.nan
                 )
                 history.append(epoch)
-                if run.hears(epoch) or n_changed == 0 or ending == "out of time":
+                if run.notify(epoch) or n_changed == 0 or ending == "out of time":
                     break
         except KeyboardInterrupt:
             interrupted = True

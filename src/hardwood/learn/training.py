@@ -1,4 +1,4 @@
-"""Options of the engine's one training loop, and what it reports."""
+"""Settings of the training loop, and its reports."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Literal
 
 from hardwood.parameters import Parameters, choice_field, integer_field, real_field
 
-# Table 11 of DGT: 30 to 400 epochs "depending on dataset size"; here, so many that they make these
-# steps.
+# Table 11 of DGT: 30 to 400 epochs "depending on dataset size"; here, enough for this many steps.
 _STEPS = 20_000
 _EPOCHS = (30, 400)
 LARGEST = 1e37  # of step sizes and penalties: the engine counts in float32
@@ -19,25 +18,26 @@ _LINES = 20  # that `verbose` prints per run
 
 @dataclass(frozen=True)
 class Training(Parameters):
-    """How a learner takes its steps, beyond what estimators have as parameters of their own.
+    """Settings of the training loop that are not parameters of the estimators.
 
     Parameters
     ----------
     optimizer
         "rmsprop" (the papers' choice for DGT), "adam" or "sgd".
     schedule
-        Of the learning rate: "cosine", "one_cycle" or "constant".
+        Schedule of the learning rate: "cosine", "one_cycle" or "constant".
     schedule_restarts
-        How often the cosine starts anew from the full learning rate: 3 restarts are 4 cycles.
+        Number of warm restarts of the cosine schedule: 3 restarts give 4 cycles.
     clip_norm
-        Largest Euclidean norm of the gradient of a batch; None for no limit.
+        Largest Euclidean norm of the gradient of a batch; None for no clipping.
     patience
-        Early stopping: part of ``max_epochs`` that may pass without a better validation loss.
+        Early stopping: fraction of ``max_epochs`` without a better validation loss after which
+        learning stops.
     decay
-        Of the squared gradients' running mean: RMSprop's alpha (0.99), Adam's beta_2 (0.999); None
-        for these.
+        Decay of the running mean of squared gradients: alpha of RMSprop, beta_2 of Adam. None: 0.99
+        for RMSprop, 0.999 for Adam.
     epsilon
-        Added to its root.
+        Constant added to its root.
     """
 
     optimizer: Literal["rmsprop", "adam", "sgd"] = choice_field(
@@ -63,7 +63,7 @@ class Training(Parameters):
         l2: float,
         stops_early: bool,
     ) -> dict[str, object]:
-        """All options of a run, as the engine takes them."""
+        """Return all options of a run, for the engine."""
         beta, decay = {"rmsprop": (0.0, 0.99), "adam": (0.9, 0.999), "sgd": (0.0, 0.0)}[
             self.optimizer
         ]
@@ -86,7 +86,7 @@ class Training(Parameters):
 
 
 def epochs_for(max_epochs: int | str, n_rows: int, batch_size: int) -> int:
-    """Return how many epochs a learner takes over this many rows; "auto" is resolved."""
+    """Return the number of epochs for this many rows, which resolves "auto"."""
     if not isinstance(max_epochs, str):
         return max_epochs
     n_batches = -(-n_rows // batch_size)
@@ -95,13 +95,13 @@ def epochs_for(max_epochs: int | str, n_rows: int, batch_size: int) -> int:
 
 @dataclass(frozen=True)
 class Epoch:
-    """One pass over the training rows, as callbacks and `history_` see it.
+    """One pass over the training rows, for callbacks and `history_`.
 
-    Losses are weighted means. `train_loss` is taken while the tree was changing, `validation_loss`
-    is NaN without a validation part. `reachable_leaves` of soft trees: leaves that a row reached,
-    per tree, in the mean over the pass; NaN for hard trees, where it is 1. `train_bound`: of
-    learners that minimize a bound on the loss, that bound, taken as `train_loss` is; else NaN.
-    `active_nodes`: share of a latent tree's nodes that are active after the pass; else NaN.
+    Losses are weighted means. `train_loss` is measured while the tree changes. `validation_loss` is
+    NaN without validation rows. `reachable_leaves` (soft trees): mean number of leaves that a row
+    reached per tree during the epoch; NaN for hard trees. `train_bound`: the bound on the loss, for
+    learners that minimize one; else NaN. `active_nodes` (latent trees): fraction of nodes that are
+    active after the epoch; else NaN.
     """
 
     restart: int
@@ -116,13 +116,13 @@ class Epoch:
 
 
 Callback = Callable[[Epoch], bool | None]
-"""Called after every epoch of every restart; a true answer ends that restart with its best tree."""
+"""Called after every epoch of every restart; returning True ends that restart."""
 
 
 def epoch_printer(verbose: int, run: str) -> Callback:
-    """Return a callback that prints about 20 lines per run, or for verbose > 1 every epoch.
+    """Return a callback that prints about 20 lines per run, or every epoch for verbose > 1.
 
-    `run` is what one is called: "restart", or "tree" in a forest.
+    `run` is the word for a run: "restart", or "tree" in a forest.
     """
 
     def report(epoch: Epoch) -> None:
@@ -134,7 +134,7 @@ def epoch_printer(verbose: int, run: str) -> Callback:
 
 
 def epoch_line(epoch: Epoch, run: str) -> str:
-    """One epoch in words, with what is known of it."""
+    """Describe an epoch on one line."""
     parts = [f"{run} {epoch.restart}", f"epoch {epoch.epoch + 1}/{epoch.max_epochs}"]
     if not math.isnan(epoch.train_loss):
         parts.append(f"training loss {epoch.train_loss:.5g}")

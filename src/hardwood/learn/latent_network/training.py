@@ -266,7 +266,7 @@ class _Run:
             if not self.judges or valid_loss < self.best_loss:
                 self.best_loss = valid_loss
                 self.keep(epoch)
-            if run.hears(record) or (self.judges and epoch - self.best_epoch >= patience):
+            if run.notify(record) or (self.judges and epoch - self.best_epoch >= patience):
                 return
 
 

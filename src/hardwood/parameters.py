@@ -97,7 +97,12 @@ def n_threads(n_jobs: Any) -> int:
             f"{n_jobs!r:.200}."
         )
     number = int(n_jobs)
-    return min(number if number > 0 else max(1, _n_processors() + 1 + number), _MAX_THREADS)
+    if abs(number) > _MAX_THREADS:
+        raise ValueError(
+            f"n_jobs must be from -{_MAX_THREADS} to {_MAX_THREADS}, got {number!r:.200}. This "
+            f"machine has {_n_processors()} processors; -1 uses all of them."
+        )
+    return number if number > 0 else max(1, _n_processors() + 1 + number)
 
 
 def callback_list(callbacks: Any, argument: str = "Epoch") -> list[Callable[[Any], Any]]:

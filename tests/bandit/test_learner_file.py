@@ -241,7 +241,8 @@ def forged(content, change):
         ({"kind": "grove"}, "kind must be 'bandit' or 'bandit_regressor'"),
         ({"kind": "tree"}, "holds a 'tree'. Load it with hardwood.load"),
         ({"kind": "bandit_regressor"}, "."),
-        ({"max_depth": 10}, "too small for its features"),
+        ({"max_depth": 10}, "engine.parameters has .* values, fewer than the .* max_depth 10"),
+        ({"actions": list(range(9000))}, "engine.parameters .* and 9000 outputs"),
         ({"max_depth": 2}, "."),
         ({"max_depth": 10**9}, "max_depth must be from 1 to 10"),
         ({"max_open": 1}, "numbers of open and of expired"),
@@ -285,11 +286,41 @@ def test_a_header_cannot_request_more_memory_than_the_file_has():
     corrupted = forged(CONTENTS["replay"], widen)
     tracemalloc.start()
     try:
-        with pytest.raises(ModelFileError, match="too small|columns"):
+        with pytest.raises(ModelFileError, match=r"engine\.parameters has|columns"):
             file.loads(corrupted)
         assert tracemalloc.get_traced_memory()[1] < 60 * len(corrupted) + 10_000_000
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("powers", [7.0, 0.5], "'powers' of the state must lie between 0 and 1, got 7"),
+        ("powers", [0.5, -1e300], "'powers' of the state must lie between 0 and 1"),
+        ("second_moment", -1.0, "'second_moment' of the state must lie between 0"),
+        ("propensities", 0.0, "a propensity is not in"),
+        ("rewards_seen", [0.0, 0.0, 0.0, 1.0, 0.0, -1.0], "scale of rewards in the state"),
+        ("counters", 0, "next_look|scale of rewards|more rounds"),
+    ],
+)
+def test_a_forged_state_is_refused_by_name(name, value, words):
+    def change(entry):
+        entry[...] = value
+
+    content = with_entry(CONTENTS["replay"], f"engine.{name}", change)
+    with pytest.raises(ModelFileError, match=words):
+        file.loads(content)
+
+
+def with_entry(content, name, change):
+    """A file in which an array was changed, with a matching digest."""
+    header, data = spoil.split_file(content)
+    first, last = header[name]["data_offsets"]
+    dtype = {"F64": "f8", "F32": "f4", "U64": "u8", "I32": "i4"}[header[name]["dtype"]]
+    entry = np.frombuffer(data[first:last], dtype).copy()
+    change(entry)
+    return spoil.signed(spoil.join_file(header, data[:first] + entry.tobytes() + data[last:]))
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):

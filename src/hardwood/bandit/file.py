@@ -213,10 +213,16 @@ def _engine_of(learner: OnlineLearner, arrays: Mapping[str, np.ndarray]) -> Any:
         if name.startswith(_ENGINE)
     }
     n_columns = contexts.schema.n_columns
-    # Checked before the engine allocates its splits, so that a header cannot request more memory
+    # Checked before the engine allocates its tree, so that a header cannot request more memory
     # than the file has.
-    if 4 * (2**learner.max_depth - 1) * n_columns > sum(array.nbytes for array in state.values()):
-        raise ValueError("the engine's arrays are too small for its features and max_depth")
+    n_outputs = len(learner.actions_) if isinstance(learner, DGTBandit) else 1
+    needed = (2**learner.max_depth - 1) * (n_columns + 1) + 2**learner.max_depth * n_outputs
+    if state["parameters"].size < needed:
+        raise ValueError(
+            f"engine.parameters has {state['parameters'].size} values, fewer than the {needed} of "
+            f"a tree with max_depth {learner.max_depth}, {n_columns} columns and {n_outputs} "
+            "outputs"
+        )
     engine = learner._new_engine(n_columns, contexts.column_order())
     engine.set_state(state)
     return engine

@@ -230,6 +230,27 @@ def check_sums(values: Iterable[np.ndarray]) -> None:
         )
 
 
+PROBABILITY_LINKS = ("softmax", "logistic")
+"""Links of which the probabilities are NaN where scores overflow."""
+MAX_LEAF_WEIGHT = 1e200
+
+
+def check_leaf_weights(leaf_weights: np.ndarray, column_scale: np.ndarray) -> None:
+    """Check that scores of linear leaves (L, k, c) are finite, whatever the row.
+
+    Encoded values lie within float32, so a weight in standard units may be as large as
+    `MAX_LEAF_WEIGHT`.
+    """
+    with np.errstate(over="ignore"):
+        size = np.abs(leaf_weights) * column_scale
+    if not (size <= MAX_LEAF_WEIGHT).all():
+        where = tuple(int(i) for i in np.argwhere(~(size <= MAX_LEAF_WEIGHT))[0])
+        raise ValueError(
+            f"leaf_weights must be at most {MAX_LEAF_WEIGHT:g} in standard units, or scores would "
+            f"overflow, but leaf_weights{list(where)} is {leaf_weights[where]:g}"
+        )
+
+
 def check_link(link: Any, task: str, *, has_linear_leaves: bool) -> None:
     """Check the link: linear leaves need one for the task, constant leaves have none."""
     allowed = LINKS[task] if has_linear_leaves else ("identity",)

@@ -381,10 +381,22 @@ def test_a_split_through_the_center_may_have_weights_of_any_size(weight):
     assert tree.predict([[-1.0], [1.0]]).tolist() == [0.0, 1.0]
 
 
-@pytest.mark.parametrize("n_jobs", [0, 1.5, "all", 10**30, -(10**30)])
+@pytest.mark.parametrize("n_jobs", [1024, -1024, -1, None])
 def test_threads_are_counted_as_everywhere(flowers: ObliqueTree, n_jobs) -> None:
-    if isinstance(n_jobs, int) and n_jobs != 0:
-        assert flowers.apply(np.ones((1, 2)), n_jobs=n_jobs).shape == (1,)
-    else:
-        with pytest.raises(ValueError, match="n_jobs must be None, a positive number of threads"):
-            flowers.apply(np.ones((1, 2)), n_jobs=n_jobs)
+    assert flowers.apply(np.ones((1, 2)), n_jobs=n_jobs).shape == (1,)
+
+
+@pytest.mark.parametrize(
+    ("n_jobs", "words"),
+    [
+        (0, "must be None, a positive number of threads"),
+        (1.5, "must be None, a positive number of threads"),
+        ("all", "must be None, a positive number of threads"),
+        (1025, "must be from -1024 to 1024, got 1025"),
+        (10**30, "must be from -1024 to 1024"),
+        (-(10**30), "must be from -1024 to 1024"),
+    ],
+)
+def test_numbers_of_threads_are_checked(flowers: ObliqueTree, n_jobs, words) -> None:
+    with pytest.raises(ValueError, match=f"n_jobs {words}"):
+        flowers.apply(np.ones((1, 2)), n_jobs=n_jobs)

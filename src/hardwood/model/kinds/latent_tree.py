@@ -74,7 +74,7 @@ class LatentTreeModel(Model):
     schema
         How a table becomes the columns that the weights multiply.
     task, link, classes, target_names, record
-        As of `TreeEnsemble`.
+        The same as in `TreeEnsemble`.
 
     Raises
     ------
@@ -146,6 +146,23 @@ class LatentTreeModel(Model):
         structure.check_shape("weights", self.weights, (len(self.splits), None))
         self.__dict__["link"] = structure.score_link(self.link, self.task, "latent tree")
         _check_reach(self.weights, self.bias, self.schema)
+        if self.link in structure.PROBABILITY_LINKS:
+            self._check_head_reach()
+
+    def _check_head_reach(self) -> None:
+        """Check that the predictor's scores are finite, whatever the row."""
+        largest = np.ones(self.n_nodes)  # traversals
+        if self.skip_connection:
+            largest = np.concatenate([largest, _FURTHEST * self.schema.column_scale])
+        with np.errstate(over="ignore", invalid="ignore"):
+            for i, (weights, bias) in enumerate(self.layers):
+                # An ELU is at least -1, and above 0 changes nothing.
+                largest = np.abs(weights) @ np.maximum(largest, 1.0) + np.abs(bias)
+                if not np.isfinite(largest).all():
+                    raise ValueError(
+                        f"head_weights and head_bias of layer {i} are too large: its output for a "
+                        f"row {_FURTHEST:.3g} scales from the center is no float64"
+                    )
 
     # What it is
 
@@ -284,7 +301,7 @@ class LatentTreeModel(Model):
     def predicted(self, z: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Return the predictor's scores (n, k) for traversals (n, A) and columns (n, c)."""
         values = np.hstack([z, columns]) if self.skip_connection else z
-        with np.errstate(over="ignore", invalid="ignore"):  # answers may be infinite, as in leaves
+        with np.errstate(over="ignore", invalid="ignore"):  # numbers may be infinite, as in leaves
             for i, (weights, bias) in enumerate(self.layers):
                 values = times(elu(values) if i else values, weights) + bias
         return values

@@ -125,6 +125,8 @@ class ObliqueTree(SingleTree):
         is_linear = self.has_linear_leaves
         structure.check_values(self.values, self.task, self.classes, are_scores=is_linear)
         structure.check_link(self.link, self.task, has_linear_leaves=is_linear)
+        if self.leaf_weights is not None and self.link in structure.PROBABILITY_LINKS:
+            structure.check_leaf_weights(self.leaf_weights, self.schema.column_scale)
 
     @classmethod
     def of(

@@ -33,7 +33,7 @@ def browser():
 
 @dataclass
 class Reader:
-    """Somebody who looks at a page: ``complaints`` of the browser and ``requests`` are kept."""
+    """A reader of a page; collects the browser's ``complaints`` and ``requests``."""
 
     page: Any
     complaints: list[str] = field(default_factory=list)
@@ -48,10 +48,10 @@ class Reader:
         return self
 
     def settle(self) -> None:
-        """Wait until nothing moves."""
+        """Wait until all animations have ended."""
         self.page.wait_for_function("!document.getElementById('canvas').dataset.moving")
 
-    def ask(self, script: str, *argument: Any) -> Any:
+    def evaluate(self, script: str, *argument: Any) -> Any:
         """Run JavaScript in the page."""
         return self.page.evaluate(script, *argument)
 
@@ -68,7 +68,7 @@ class Reader:
 
     def nodes(self, selector: str) -> list[int]:
         """Numbers of the nodes whose cards match."""
-        return self.ask(
+        return self.evaluate(
             "all => [...document.querySelectorAll(all)].map((card) => +card.dataset.node)", selector
         )
 

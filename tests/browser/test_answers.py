@@ -74,7 +74,7 @@ def test_every_row_gets_the_leaves_and_the_values_of_the_library(kind, open_page
     rows = make_rows(1, model.schema, N_ROWS)
     reader = open_page(show(model, None, rows, max_rows=N_ROWS))
     reader.page.click("#tab-row")
-    found = reader.ask(EVERY_ROW, N_ROWS)
+    found = reader.evaluate(EVERY_ROW, N_ROWS)
     leaves, outputs = library(model, rows)
     assert [row["leaves"] for row in found] == leaves.tolist()
     np.testing.assert_allclose([row["outputs"] for row in found], outputs, rtol=1e-12, atol=1e-300)
@@ -214,12 +214,12 @@ def test_rows_on_the_threshold_go_where_the_engine_sends_them(instruction_set, o
     expected = json.loads(leaves.read_text())
     assert 0.2 < np.mean(expected) < 0.9  # both sides: rounding decides indeed
     reader = open_page(Page(Path(page).read_text(encoding="utf-8")))
-    found = reader.ask(LEAVES, 600)
+    found = reader.evaluate(LEAVES, 600)
     assert found == expected
 
 
 @pytest.mark.parametrize("scale", [2.0**-60, 1.0, 2.0**60])
-def test_scales_beyond_all_measure_are_answered_alike(scale, open_page):
+def test_extreme_scales_give_the_same_predictions(scale, open_page):
     rng = np.random.default_rng(0)
     features = [Feature(f"f{j}", "numeric", center=3.0 * scale, scale=scale) for j in range(3)]
     tree = ObliqueTree(
@@ -232,5 +232,5 @@ def test_scales_beyond_all_measure_are_answered_alike(scale, open_page):
     )
     X = (3.0 + rng.normal(size=(N_ROWS, 3))) * scale
     reader = open_page(show(tree, None, X))
-    found = reader.ask(EVERY_ROW, N_ROWS)
+    found = reader.evaluate(EVERY_ROW, N_ROWS)
     assert [row["leaves"][0] for row in found] == tree.apply(X).tolist()

@@ -40,19 +40,19 @@ def below(tree, split):
 @pytest.mark.parametrize("theme", THEMES)
 def test_it_loads_at_every_width_and_in_both_themes(page, tree, open_page, size, theme):
     reader = open_page(page, width=size[0], height=size[1], theme=theme)
-    assert reader.ask("document.documentElement.scrollWidth") == size[0]  # nothing sticks out
+    assert reader.evaluate("document.documentElement.scrollWidth") == size[0]  # nothing overflows
     assert 0 in reader.shown_nodes()
     canvas = reader.page.locator("#canvas").bounding_box()
     assert canvas["width"] >= 0.6 * size[0]
     assert canvas["height"] >= 300
-    brightness = reader.ask(GROUND)
+    brightness = reader.evaluate(GROUND)
     assert (np.mean(brightness) > 128) == (theme == "light")
     reader.page.click("#theme")
-    assert (np.mean(reader.ask(GROUND)) > 128) == (theme == "dark")
+    assert (np.mean(reader.evaluate(GROUND)) > 128) == (theme == "dark")
     for tab in ("node", "row", "model", "text"):
         reader.page.click(f"#tab-{tab}")
         assert reader.page.locator(f"#panel-{tab}").is_visible()
-        assert reader.ask("document.documentElement.scrollWidth") == size[0]
+        assert reader.evaluate("document.documentElement.scrollWidth") == size[0]
 
 
 def test_branches_close_and_open(page, tree, open_page):
@@ -79,33 +79,37 @@ def test_branches_close_and_open(page, tree, open_page):
 def test_zoom_by_buttons_wheel_and_keys_and_drag(page, open_page):
     reader = open_page(page)
     scale = "view.scale"
-    start = reader.ask(scale)
+    start = reader.evaluate(scale)
     reader.page.click("#zoom-in")
-    assert reader.ask(scale) == pytest.approx(1.3 * start)
+    assert reader.evaluate(scale) == pytest.approx(1.3 * start)
     box = reader.page.locator("#canvas").bounding_box()
     middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     under = "([x, y]) => [(x - view.x) / view.scale, (y - view.y) / view.scale]"
     point = [middle[0] - box["x"], middle[1] - box["y"]]
-    before = reader.ask(under, point)
+    before = reader.evaluate(under, point)
     reader.page.mouse.move(*middle)
     reader.page.mouse.wheel(0, -300)
     reader.page.wait_for_function(f"view.scale > {1.35 * start}")
-    assert reader.ask(under, point) == pytest.approx(before, abs=1)  # what the pointer is at stays
+    assert reader.evaluate(under, point) == pytest.approx(
+        before, abs=1
+    )  # the point under the pointer stays fixed
     reader.page.mouse.down()
     reader.page.mouse.move(middle[0] + 60, middle[1] + 30, steps=4)
     reader.page.mouse.up()
-    assert reader.ask(under, [point[0] + 60, point[1] + 30]) == pytest.approx(before, abs=1)
+    assert reader.evaluate(under, [point[0] + 60, point[1] + 30]) == pytest.approx(before, abs=1)
     reader.page.locator("#cards [tabindex='0']").focus()
     reader.page.keyboard.press("0")
     reader.settle()
-    whole = reader.ask("[wholeBox().left, wholeBox().right].map((x) => view.x + x * view.scale)")
+    whole = reader.evaluate(
+        "[wholeBox().left, wholeBox().right].map((x) => view.x + x * view.scale)"
+    )
     assert 0 <= whole[0] < whole[1] <= box["width"]
 
 
 def test_two_fingers_pinch(page, open_page):
     reader = open_page(page, width=400, touch=True)
-    start = reader.ask("view.scale")
-    reader.ask("""() => {
+    start = reader.evaluate("view.scale")
+    reader.evaluate("""() => {
       const point = (type, pointerId, clientX) => document.getElementById("canvas").dispatchEvent(
         new PointerEvent(type, { pointerId, clientX, clientY: 300, button: 0, bubbles: true }));
       point("pointerdown", 1, 100);
@@ -114,7 +118,7 @@ def test_two_fingers_pinch(page, open_page):
       point("pointerup", 1, 100);
       point("pointerup", 2, 300);
     }""")
-    assert reader.ask("view.scale") == pytest.approx(2 * start)
+    assert reader.evaluate("view.scale") == pytest.approx(2 * start)
 
 
 def test_search_marks_the_splits_that_use_a_feature(page, tree, open_page):
@@ -130,16 +134,16 @@ def test_search_marks_the_splits_that_use_a_feature(page, tree, open_page):
         found = reader.nodes(".card.found")
         assert sorted(found) == using
         assert f"in {len(using)} of {tree.n_splits} splits" in reader.texts("#search-result")[0]
-    for _ in using:  # Enter goes on from split to split
+    for _ in using:  # Enter goes from split to split
         reader.page.press("#search", "Enter")
-        assert reader.ask("state.selected") in using
+        assert reader.evaluate("state.selected") in using
     reader.page.press("#search", "Escape")
     assert reader.page.locator(".card.found").count() == 0
     reader.page.fill("#search", "no such thing")
     assert reader.texts("#suggestions li") == ["no matching feature"]
 
 
-def test_a_split_that_was_found_in_a_closed_branch_is_opened(open_page):
+def test_a_match_in_a_closed_branch_is_opened(open_page):
     deep = ObliqueTree.of(
         [[1.0, 0.0]] * 6 + [[0.0, 1.0]],
         thresholds=[0.0] * 7,
@@ -154,10 +158,10 @@ def test_a_split_that_was_found_in_a_closed_branch_is_opened(open_page):
     reader.page.press("#search", "Enter")
     reader.settle()
     assert "found" in reader.page.locator("#node-6").get_attribute("class")
-    assert reader.ask("state.selected") == 6
+    assert reader.evaluate("state.selected") == 6
 
 
-def test_arrows_walk_and_enter_closes(page, tree, open_page):
+def test_arrows_move_and_enter_closes(page, tree, open_page):
     reader = open_page(page, width=1600)
     reader.page.click("#open-all")
     reader.settle()
@@ -173,19 +177,19 @@ def test_arrows_walk_and_enter_closes(page, tree, open_page):
         ("ArrowLeft", 0),
     ]:
         reader.page.keyboard.press(key)
-        assert reader.ask(selected) == node
+        assert reader.evaluate(selected) == node
     reader.page.keyboard.press("Enter")
     reader.settle()
     assert reader.shown_nodes() == {0}
     reader.page.keyboard.press("ArrowDown")  # opens it again
     reader.settle()
-    assert reader.ask(selected) == left
+    assert reader.evaluate(selected) == left
     assert reader.page.locator("#node-0").get_attribute("tabindex") == "-1"  # one stop for Tab
     reader.page.keyboard.press("Tab")
-    assert reader.ask("document.activeElement.id") == "zoom-in"
+    assert reader.evaluate("document.activeElement.id") == "zoom-in"
 
 
-def test_escape_takes_the_row_away(page, open_page):
+def test_escape_removes_the_row(page, open_page):
     reader = open_page(page)
     reader.page.click("#tab-row")
     reader.page.click("#row-after")
@@ -197,7 +201,7 @@ def test_escape_takes_the_row_away(page, open_page):
 
 def test_the_histogram_has_the_row_on_its_side_of_the_threshold(page, open_page):
     reader = open_page(page)
-    sides = reader.ask("""Array.from({ length: 100 }, (_, i) => {
+    sides = reader.evaluate("""Array.from({ length: 100 }, (_, i) => {
       chooseRow(i);
       return currentPath().steps.map(({ node, score, goesRight }) => {
         const bins = splitBins(currentTree(), node);
@@ -215,7 +219,7 @@ UNNAMED = """[...document.querySelectorAll("button, input, select, [role]:not([r
   .map((e) => e.outerHTML)"""
 
 
-def test_screen_readers_find_a_tree_and_its_words(page, tree, open_page):
+def test_screen_readers_find_a_tree_and_its_labels(page, tree, open_page):
     reader = open_page(page, width=1600)
     reader.page.click("#open-all")
     reader.settle()
@@ -224,7 +228,7 @@ def test_screen_readers_find_a_tree_and_its_words(page, tree, open_page):
     label = reader.page.locator("#node-0").get_attribute("aria-label")
     assert "split" in label
     assert "120 rows" in label
-    unnamed = reader.ask(UNNAMED)
+    unnamed = reader.evaluate(UNNAMED)
     assert unnamed == []
     reader.page.click("#tab-text")
     outline = reader.page.locator(".outline")
@@ -307,13 +311,16 @@ def test_no_name_breaks_the_page(open_page):
     X = np.random.default_rng(0).normal(size=(80, k))
     reader = open_page(show(hostile, None, X, hostile.predict(X)))
     assert reader.page.title() == "</title><script>alert(4)</script>: an oblique tree"
-    assert reader.ask("document.querySelectorAll('script').length") == 2  # data and code
-    assert reader.ask("document.querySelectorAll('img, b:not(dialog b, .relation b)').length") == 0
+    assert reader.evaluate("document.querySelectorAll('script').length") == 2  # data and code
+    assert (
+        reader.evaluate("document.querySelectorAll('img, b:not(dialog b, .relation b)').length")
+        == 0
+    )
     reader.page.click("#open-all")
     reader.page.click("#tab-row")
     answers = [
         row["answer"]
-        for row in reader.ask("""Array.from({ length: 80 }, () => {
+        for row in reader.evaluate("""Array.from({ length: 80 }, () => {
       document.getElementById("row-after").click();
       return { answer: document.querySelector("#prediction .prediction").textContent };
     })""")
@@ -343,8 +350,8 @@ ATTEMPTS = """async () => {
 }"""
 
 
-def test_the_page_may_fetch_nothing(browser, page, tmp_path):
-    """Even a script that got into the page would reach nobody."""
+def test_the_page_cannot_make_requests(browser, page, tmp_path):
+    """Even a script injected into the page could not connect to anything."""
     context = browser.new_context()
     requests = []
     context.route("http*://**", lambda route: (requests.append(route.request.url), route.abort()))
@@ -390,11 +397,11 @@ def test_a_tree_of_a_thousand_nodes_stays_smooth(open_page):
     tree, X = big_tree()
     reader = open_page(show(tree, None, X), width=1600)
     assert len(reader.shown_nodes()) <= 63  # only the first levels
-    assert reader.ask(FRAMES) < 16
+    assert reader.evaluate(FRAMES) < 16
     reader.page.click("#open-all")
     reader.settle()
     assert len(reader.shown_nodes()) == 1023
-    assert reader.ask("document.querySelectorAll('*').length") < 8000
-    assert reader.ask(FRAMES) < 16  # milliseconds of script, of the 16.7 of a frame
-    reader.ask("zoomAt(600, 400, 20)")
-    assert len(reader.shown_nodes()) < 300  # what is out of sight is not there
+    assert reader.evaluate("document.querySelectorAll('*').length") < 8000
+    assert reader.evaluate(FRAMES) < 16  # milliseconds of script, of the 16.7 of a frame
+    reader.evaluate("zoomAt(600, 400, 20)")
+    assert len(reader.shown_nodes()) < 300  # invisible nodes are not drawn

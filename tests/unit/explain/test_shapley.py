@@ -33,7 +33,7 @@ def a_above_b() -> ObliqueTree:
 def test_two_features_with_the_same_role_get_the_same_values(rng, a_above_b):
     """The first feature does not get everything."""
     pairs = rng.normal(size=(60, 2))
-    table = np.vstack([pairs, pairs[:, ::-1]])  # a and b have the same entries
+    table = np.vstack([pairs, pairs[:, ::-1]])  # a and b have the same values
     for exact in (True, False):
         values = shapley(a_above_b, table, table, exact=exact, max_background=None).values[:, :, 1]
         a, b = np.abs(values).mean(axis=0)
@@ -45,7 +45,7 @@ def test_two_features_with_the_same_role_get_the_same_values(rng, a_above_b):
 
 def test_two_features_by_hand(a_above_b):
     explained = shapley(a_above_b, [[3.0, 1.0]], [[0.0, 2.0]])
-    # From (0, 2), no, to (3, 1), yes: a alone changes the answer, b alone does not.
+    # From (0, 2), no, to (3, 1), yes: a alone changes the prediction, b alone does not.
     assert explained.values[0, :, 1].tolist() == [1.0, 0.0]
     assert explained.values[0, :, 0].tolist() == [-1.0, 0.0]
     assert explained.base.tolist() == [1.0, 0.0]

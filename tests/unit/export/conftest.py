@@ -49,7 +49,7 @@ def of_one_feature_each(seed: int = 0) -> ObliqueTree:
         own = schema.column_feature == j
         row[own] = rng.normal(size=own.sum()) / schema.column_scale[own]
     bias = rng.normal(size=24) * 0.3
-    weights[6, :2], bias[6] = (0.0, 1.0), -0.5  # only the missing flag of a number
+    weights[6, :2], bias[6] = (0.0, 1.0), -0.5  # only the missing indicator of a number
     values = rng.dirichlet(np.ones(3), size=25)
     children = make_children(rng, 24)
     return ObliqueTree(

@@ -20,10 +20,10 @@ some = settings(max_examples=25, suppress_health_check=[HealthCheck.function_sco
 @some
 @given(model=st.one_of(trees(), forests()))
 @pytest.mark.parametrize("export", [to_c, to_onnx, to_python, to_rules, to_sql])
-def test_every_form(export, model):
+def test_every_format(export, model):
     if export is to_onnx:
         pytest.importorskip("onnx", reason="the extra 'onnx' is not installed")
-    # Compilers are slow, and are tried elsewhere.
+    # Compilers are slow, and are tested elsewhere.
     with mock.patch.object(Compiler, "find", return_value=None):
         check = export(model).check
     assert check.n_on_edge <= check.n_rows / 50  # made to be as close to splits as float32 goes

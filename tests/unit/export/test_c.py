@@ -193,7 +193,7 @@ def test_an_unknown_precision_is_refused():
         to_c(make_tree(1), precision="int4")
 
 
-def test_what_is_no_model_is_refused():
+def test_other_objects_are_refused():
     with pytest.raises(TypeError, match="tree_ or forest_"):
         to_c("a tree")
 

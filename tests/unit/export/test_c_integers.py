@@ -72,7 +72,7 @@ def learned_like(n=4000, seed=0):
     return tree, X
 
 
-def test_data_choose_the_ranges():
+def test_data_determine_the_ranges():
     tree, X = learned_like()
     sixteen = to_c(tree, precision="int16", data=X).check
     eight = to_c(tree, precision="int8", data=X).check
@@ -81,7 +81,7 @@ def test_data_choose_the_ranges():
     assert eight.n_bytes < sixteen.n_bytes < to_c(tree).check.n_bytes
 
 
-def test_whole_numbers_stay_exact():
+def test_integers_stay_exact():
     tree, X = learned_like()
     model = quantized(plan_of(tree), 8, Probes.of(plan_of(tree), X))
     q = model.grid.quantized(X)[:, 3]
@@ -128,7 +128,7 @@ def test_without_a_compiler_the_tables_are_interpreted(monkeypatch):
     assert "interpreted in Python" in interpreted.check.method
 
 
-def test_the_path_from_entries_to_the_class_has_no_floating_point():
+def test_the_path_from_values_to_the_class_has_no_floating_point():
     tree, X = learned_like(500)
     for model in (tree, ObliqueForest([tree, tree.replace(bias=-tree.bias)])):
         text = to_c(model, precision="int16", data=X, min_agreement=0)
@@ -168,7 +168,7 @@ def test_a_constant_is_placed_where_the_fewest_rows_are_wrong(seed):
     assert abs(constant - nominal) == nearest
 
 
-def test_too_many_levels_are_refused():
+def test_too_many_categories_are_refused():
     levels = tuple(f"level {i}" for i in range(200))
     schema = Schema((Feature("a", "categorical", levels=levels), Feature("b", "numeric")))
     tree = ObliqueTree.of(np.ones((1, 201)), bias=[0.0], values=[0.0, 1.0], schema=schema)
@@ -177,7 +177,7 @@ def test_too_many_levels_are_refused():
     assert to_c(tree, precision="int16").check.agreement == 1.0
 
 
-def test_probabilities_that_round_alike_keep_their_class():
+def test_probabilities_that_round_to_a_tie_keep_their_class():
     values = [[0.3333, 0.3335, 0.3332], [0.2, 0.3, 0.5]]
     tree = ObliqueTree.of([[1.0]], thresholds=[0.0], values=values, classes=["a", "b", "c"])
     assert to_c(tree, precision="int8", data=[[-1.0], [1.0]]).check.agreement == 1.0

@@ -44,7 +44,7 @@ def neighbors(x, n=6):
     exponent=st.integers(-6, 6),
     has_missing=st.booleans(),
 )
-def test_a_threshold_is_where_the_engine_changes_its_mind(seed, column, exponent, has_missing):
+def test_a_threshold_is_where_the_engine_changes_sides(seed, column, exponent, has_missing):
     """Columns 0 and 16 are added before rounding, others after: both are met."""
     rng = np.random.default_rng(seed)
     features = [
@@ -77,7 +77,7 @@ def test_a_threshold_is_where_the_engine_changes_its_mind(seed, column, exponent
     leaves = tree.apply(rows)
     values, on = encoding.encode(rows)
     cut = values[list(x).index(condition.value), column]
-    # Entries that float32 cannot tell from the threshold all go right there.
+    # Numbers that float32 cannot distinguish from the threshold all go right.
     np.testing.assert_array_equal(leaves, np.where(values[:, column] == cut, leaves, right))
     assert leaves[list(x).index(condition.value)] == 1
     assert {0, 1} <= {*leaves[:-1].tolist()}
@@ -86,7 +86,7 @@ def test_a_threshold_is_where_the_engine_changes_its_mind(seed, column, exponent
     np.testing.assert_array_equal((values @ exact[0] + on @ flags[0] + bias[0] >= 0), leaves)
 
 
-def test_conditions_on_levels_and_on_missing_entries(zoo):
+def test_conditions_on_categories_and_missing_values(zoo):
     tree = zoo("one feature each")
     encoding, _, conditions = planned(tree)
     kinds = {type(condition) for condition in conditions}
@@ -148,7 +148,7 @@ def test_the_shortest_number_between_two(low, near, high, shortest):
 @pytest.mark.parametrize("center", [0.0, 38.7, -1.5, 1e4])
 @pytest.mark.parametrize("threshold", [30.0, 2.45, 0.0, 0.1, -7.25, 1000.0])
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_thresholds_made_by_hand_read_as_they_were_written(center, threshold, sign):
+def test_thresholds_set_by_hand_are_written_unchanged(center, threshold, sign):
     schema = Schema((Feature("age", "numeric", center=center),))
     tree = ObliqueTree.of([[sign]], thresholds=[sign * threshold], values=[0.0, 1.0], schema=schema)
     (condition,) = planned(tree)[2]
@@ -181,4 +181,4 @@ def test_sums_agree_with_the_engine_beyond_the_rounding_bound(seed):
     differs = (tree.apply(rows) == right_leaf) != (score >= 0)
     closeness = np.abs(score) / (np.abs(terms).sum(axis=1) + abs(condition.constant))
     assert closeness[differs].max(initial=0) <= rounding_bound(encoding)
-    assert differs.any()  # or the test has looked too far away
+    assert differs.any()  # otherwise the rows are too far from the splits

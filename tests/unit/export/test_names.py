@@ -19,7 +19,7 @@ from hardwood.table import Feature, Schema
 from trees import make_rows
 
 
-def test_identifiers_are_distinct_whatever_the_case():
+def test_identifiers_are_distinct_regardless_of_case():
     names = ["a b", "a-b", "A_B", "", "  ", "1", "é", "日本", "int", "x" * 100]
     found = identifiers(names, taken=["int"])
     assert found[:6] == ["a_b", "a_b_2", "A_B_3", "x3", "x4", "x_1"]
@@ -109,7 +109,7 @@ def test_a_level_with_nul_does_not_end_early(tmp_path):
         assert export(tree).check.n_leaves_reached == 2
 
 
-def test_names_that_are_no_unicode_are_refused():
+def test_names_that_are_not_unicode_are_refused():
     tree = ObliqueTree.of([[1.0]], bias=[0.0], values=[0.0, 1.0], feature_names=["\ud800"])
     with pytest.raises(ExportError, match="not valid Unicode"):
         plan_of(tree)

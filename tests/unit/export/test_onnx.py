@@ -77,7 +77,7 @@ def test_only_standard_operators_of_old_sets(model):
     assert {("", "MatMul"), ("ai.onnx.ml", "TreeEnsembleRegressor")} <= used
 
 
-def test_numbers_without_names_go_in_as_a_matrix(rng):
+def test_numbers_without_names_are_a_matrix_input(rng):
     tree = ObliqueTree.of(rng.normal(size=(3, 5)), bias=[0.1, 0, 0], values=[1.0, 2.0, 3.0, 4.0])
     X = rng.normal(size=(200, 5))
     np.testing.assert_array_equal(run(to_onnx(tree), {"X": X})["prediction"][:, 0], tree.predict(X))
@@ -127,21 +127,21 @@ def test_a_class_that_ends_in_nul_is_refused_by_name(name):
 
 
 @pytest.mark.parametrize("levels", [(10**17, 10**17 + 1), (10**400, 1)])
-def test_whole_numbers_too_large_for_float64_are_refused(levels):
+def test_integers_too_large_for_float64_are_refused(levels):
     schema = Schema((Feature("x", "categorical", levels=levels),))
     tree = ObliqueTree.of([[1.0, -1.0]], bias=[0.0], values=[0.0, 1.0], schema=schema)
     with pytest.raises(ExportError, match="'x' are integers too large for float64"):
         to_onnx(tree)
 
 
-def test_levels_of_two_kinds_are_refused():
+def test_categories_of_two_types_are_refused():
     schema = Schema((Feature("x", "categorical", levels=(1, "a")),))
     tree = ObliqueTree.of([[1.0, -1.0]], bias=[0.0], values=[0.0, 1.0], schema=schema)
     with pytest.raises(ExportError, match="'x' has categories that are text and categories"):
         to_onnx(tree)
 
 
-def test_names_that_are_no_identifiers_are_in_the_metadata(hostile):
+def test_names_that_are_not_identifiers_are_in_the_metadata(hostile):
     proto = onnx.load_from_string(to_onnx(hostile))
     metadata = {
         entry.key: json.loads(entry.value)

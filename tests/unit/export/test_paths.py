@@ -9,7 +9,7 @@ from trees import make_tree
 
 
 @pytest.mark.parametrize("export", [to_c, to_json, to_onnx, to_python, to_rules, to_sql])
-def test_a_path_that_is_no_file_is_refused_at_once(export, tmp_path, monkeypatch):
+def test_an_invalid_path_is_refused_at_once(export, tmp_path, monkeypatch):
     if export is to_onnx:
         pytest.importorskip("onnx", reason="the extra 'onnx' is not installed")
     monkeypatch.setitem(export.__globals__, "plan_of", None)  # the work would fail

@@ -33,7 +33,7 @@ def test_rows_are_close_to_both_sides_of_splits():
         assert ((score / spread > low) & (score / spread < high)).sum() > 100
 
 
-def test_rows_have_missing_entries_and_unseen_levels():
+def test_rows_have_missing_values_and_unseen_categories():
     plan = plan_of(make_tree(2, mixed=True, n_features=8))
     probes = Probes.of(plan)
     assert np.isnan(probes.matrix).any(axis=0).all()
@@ -74,7 +74,7 @@ def test_thinned_rows_keep_some_of_each_kind():
 @pytest.mark.parametrize(
     ("levels", "unseen"), [((1, 2, 5), 6.5), ((False, True), 2.5), (("never seen",), "never seen!")]
 )
-def test_an_unseen_level_is_of_the_kind_of_the_others(levels, unseen):
+def test_an_unseen_category_has_the_type_of_the_others(levels, unseen):
     assert unseen_level(Feature("x", "categorical", levels=levels)) == unseen
 
 
@@ -82,14 +82,14 @@ def test_an_unseen_level_is_of_the_kind_of_the_others(levels, unseen):
     "levels",
     [(10**17, 10**17 + 1, 5), (2.0**53 + 2, 0.5), (1.7e308, 0.5, 1.5), (2**63, -1), (10**400,)],
 )
-def test_an_unseen_level_equals_none_however_large_they_are(levels):
+def test_an_unseen_category_differs_from_all_others_at_any_size(levels):
     unseen = unseen_level(Feature("x", "categorical", levels=levels))
     assert unseen not in levels
     assert unseen not in [float(level) for level in levels if level < 10**309]
 
 
 @pytest.mark.parametrize("export", [to_c, to_python, to_rules, to_sql, to_json])
-def test_whole_numbers_beyond_float64_are_told_apart(export):
+def test_integers_beyond_float64_stay_distinct(export):
     schema = Schema((Feature("x", "categorical", levels=(10**17, 10**17 + 1, 5)),))
     tree = ObliqueTree.of([[1.0, -1.0, -1.0]], bias=[0.0], values=[0.0, 1.0], schema=schema)
     assert export(tree).check.n_leaves_reached == 2

@@ -81,7 +81,7 @@ def test_many_columns_and_levels_are_tables_not_long_sums():
     assert [run["predict"](row) for row in rows] == tree.predict(rows).tolist()
 
 
-def test_a_split_reads_as_the_table_has_it():
+def test_a_split_is_written_in_the_units_of_the_table():
     tree = ObliqueTree.of(
         [[1.0, 0.0], [0.5, -2.0], [0.0, 1.0]],
         thresholds=[4.0, 1.0, 7.5],

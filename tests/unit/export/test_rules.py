@@ -30,7 +30,7 @@ def rules(tree, **options):
     return to_rules(tree, **options).partition("\n\nrule 1")[2]
 
 
-def test_conditions_on_one_column_are_put_together():
+def test_conditions_on_one_column_are_merged():
     tree = ObliqueTree.of(
         [[1.0], [1.0], [-1.0]],
         thresholds=[30.0, 10.0, -50.0],
@@ -60,7 +60,7 @@ def test_sums_have_their_largest_term_first_and_positive():
     assert '\n  then class "yes", p of "no" = 0.25, p of "yes" = 0.75\n' in text
 
 
-def test_levels_missing_entries_and_dates():
+def test_categories_missing_values_and_dates():
     schema = Schema(
         (
             Feature("joined", "numeric", center=1.55e9, scale=2.0**24, origin="date"),
@@ -106,7 +106,7 @@ def test_numbers_far_from_zero_keep_their_digits():
     assert '2*"x" + 1*("t" - 1700000000000000) >= -0.25' in rules(tree)
 
 
-def test_a_leaf_that_nothing_reaches_says_so():
+def test_a_leaf_that_no_row_can_reach_is_marked():
     tree = ObliqueTree.of(
         [[1.0], [1.0], [1.0]], thresholds=[5.0, 9.0, 1.0], values=[1.0, 2.0, 3.0, 4.0]
     )

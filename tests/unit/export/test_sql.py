@@ -131,7 +131,7 @@ def test_hostile_names(hostile, engine):
     assert database.execute(f"SELECT COUNT(*) FROM {identifier(table)}").fetchone() == (100,)
 
 
-def test_what_sql_has_no_name_for_is_refused():
+def test_names_that_sql_cannot_hold_are_refused():
     def named(*names):
         return ObliqueTree.of(
             np.ones((1, len(names))), bias=[0.0], values=[0.0, 1.0], feature_names=names
@@ -192,7 +192,7 @@ def test_wrong_arguments_are_refused_by_name(options, words):
 
 
 @pytest.mark.parametrize("level", [2**63, -(2**63) - 1])
-def test_whole_numbers_of_more_than_64_bits_are_refused(level):
+def test_integers_of_more_than_64_bits_are_refused(level):
     schema = Schema((Feature("x", "categorical", levels=(level, 1)),))
     tree = ObliqueTree.of([[1.0, -1.0]], bias=[0.0], values=[0.0, 1.0], schema=schema)
     with pytest.raises(ExportError, match=f"'x' has the category {level}.*column of text"):
@@ -228,7 +228,7 @@ def test_an_absent_column_is_an_error_of_the_database_not_a_text():
         database.execute(to_sql(model))
 
 
-def test_trees_deeper_than_a_parser_nests(zoo):
+def test_trees_deeper_than_the_nesting_of_a_parser(zoo):
     """Sixty levels; SQLite's parser accepts about twenty nested CASE expressions."""
     text = to_sql(zoo("deep"))
     assert "MATERIALIZED" in text

@@ -35,7 +35,7 @@ def draw(tree, rng, n):
 # Importance
 
 
-def test_importance_is_that_of_shuffling_by_hand(oblique):
+def test_importance_equals_shuffling_by_hand(oblique):
     X, y = draw(oblique, np.random.default_rng(0), 60)
     found = {i.name: i for i in analyze(oblique, X, y, n_repeats=3, random_state=7).importance}
     rng = np.random.default_rng(7)
@@ -51,7 +51,7 @@ def test_importance_is_that_of_shuffling_by_hand(oblique):
     assert (found["x2"].low, found["x2"].high) == (0.0, 0.0)
 
 
-def test_importance_is_scikit_learns_up_to_chance(rng):
+def test_importance_agrees_with_scikit_learn_up_to_chance(rng):
     X = rng.normal(size=(150, 3))
     y = 2 * X[:, 0] - X[:, 1] + 0.1 * rng.normal(size=150)
     model = DGTRegressor(max_depth=3, max_epochs=20, random_state=0).fit(X, y)
@@ -233,7 +233,7 @@ def test_constant_numbers_need_another_metric():
 # Partial dependence
 
 
-def test_partial_dependence_is_scikit_learns(rng):
+def test_partial_dependence_equals_scikit_learns(rng):
     X = np.column_stack([rng.integers(0, 7, 120), rng.normal(size=120)]).astype(float)
     y = np.where(X[:, 0] + X[:, 1] > 3, "b", "a")
     model = DGTClassifier(max_depth=3, max_epochs=10, random_state=0).fit(X, y)
@@ -256,7 +256,7 @@ def test_partial_dependence_of_many_numbers_lies_between_the_tails(oblique):
         assert mean == pytest.approx(oblique.predict_proba(changed).mean(axis=0))
 
 
-def test_partial_dependence_tries_levels_and_missing_ones():
+def test_partial_dependence_covers_categories_and_missing_values():
     tree = make_tree(3, n_splits=6, mixed=True)
     rows = make_rows(5, tree.schema, 60)
     found = analyze(tree, rows, tree.predict(rows), features=list(tree.feature_names))
@@ -278,7 +278,7 @@ def test_the_most_important_features_are_shown(oblique):
     assert [entry.name for entry in found.importance][-1] == "x2"
 
 
-def test_dates_read_as_dates(rng):
+def test_dates_are_formatted_as_dates(rng):
     days = pd.to_datetime("2020-01-01") + pd.to_timedelta(rng.integers(0, 300, 200), unit="D")
     X = pd.DataFrame({"joined": days, "x": rng.normal(size=200)})
     y = (X.joined > "2020-06-01").to_numpy()
@@ -373,14 +373,14 @@ def test_a_sparse_table_is_analyzed_as_a_dense_one(oblique):
     assert analyze(oblique, csr_array(X), y, features=["x0", "x2"], n_grid=5) == dense
 
 
-def test_the_table_stays_as_it_was(oblique):
+def test_the_table_is_not_changed(oblique):
     X, y = draw(oblique, np.random.default_rng(0), 30)
     before = X.copy()
     analyze(oblique, X, y)
     assert np.array_equal(X, before)
 
 
-def test_a_single_leaf_relies_on_nothing():
+def test_a_single_leaf_relies_on_no_feature():
     leaf = ObliqueTree.of(np.empty((0, 2)), thresholds=[], values=[1.5])
     found = analyze(leaf, [[0.0, 1.0], [1.0, 1.0]], [1.0, 2.5])
     assert [entry.importance for entry in found.importance] == [0.0, 0.0]

@@ -36,7 +36,7 @@ def test_every_kind_of_call_is_timed(make, mixed):
     assert found.machine["Python"] in str(found)
 
 
-def test_times_are_those_of_the_calls(monkeypatch):
+def test_times_are_measured_per_call(monkeypatch):
     tree = make_tree(0)
 
     class Slow:
@@ -52,7 +52,7 @@ def test_times_are_those_of_the_calls(monkeypatch):
     assert timing.n_rows == 5
 
 
-def test_a_given_table_is_timed_as_it_is():
+def test_a_given_table_is_timed_as_one_batch():
     tree = make_tree(0, mixed=True)
     X = pd.DataFrame(make_rows(1, tree.schema, 30), columns=list(tree.feature_names))
     found = benchmark(tree, X, seconds=0.005)

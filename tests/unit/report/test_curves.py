@@ -59,7 +59,7 @@ def test_values_that_are_not_finite_are_none():
     json.dumps(curves, allow_nan=False)
 
 
-def test_the_record_has_the_run_that_was_kept(model):
+def test_the_record_has_the_best_run(model):
     record = model.tree_.record
     run = [e for e in model.history_ if e.epoch + 1 == record["best_pass"]]
     kept = min(run, key=lambda e: e.validation_loss).restart
@@ -86,7 +86,7 @@ def test_each_tree_of_a_forest_has_its_own(table):
 # Learning curves from the record
 
 
-def test_curves_come_out_of_the_model_file(model, tmp_path):
+def test_curves_are_read_from_the_model_file(model, tmp_path):
     model.save(tmp_path / "m.hardwood")
     found = learning_curves(load(tmp_path / "m.hardwood"))
     assert found == learning_curves(model)
@@ -130,7 +130,7 @@ def test_everything_that_a_learner_measures_is_plotted():
     plt.close(figure)
 
 
-def test_a_stream_has_steps():
+def test_a_stream_counts_steps():
     record = {"curves": {"step": [10, 20], "regret": [1.0, 3.0]}, "best_pass": 10}
     tree = ObliqueTree.of([[1.0]], thresholds=[0.0], values=[0.0, 1.0], record=record)
     (curve,) = learning_curves(tree).curves
@@ -143,7 +143,7 @@ def test_a_stream_has_steps():
 @pytest.mark.parametrize(
     ("losses", "scale"), [([1.0, 0.5], "linear"), ([1.0, 0.001], "log"), ([1.0, -1.0], "linear")]
 )
-def test_losses_of_many_magnitudes_have_an_axis_of_their_own(losses, scale):
+def test_losses_of_different_magnitudes_have_a_log_axis(losses, scale):
     record = {"curves": {"epoch": [1, 2], "train_loss": losses}}
     tree = ObliqueTree.of([[1.0]], thresholds=[0.0], values=[0.0, 1.0], record=record)
     figure = learning_curves(tree).plot()
@@ -165,7 +165,7 @@ def test_losses_of_many_magnitudes_have_an_axis_of_their_own(losses, scale):
         {"curves": {"epoch": [True], "train_loss": [1.0]}},
     ],
 )
-def test_records_without_a_usable_curve_are_explained(record):
+def test_records_without_a_usable_curve_are_refused(record):
     tree = ObliqueTree.of([[1.0]], thresholds=[0.0], values=[0.0, 1.0], record=record)
     assert not has_learning_curve(tree)
     with pytest.raises(NoLearningCurve, match="no learning curve"):

@@ -101,4 +101,4 @@ def test_an_estimator_is_described_by_its_model(rng):
     assert "learner: DGTForestRegressor" in text
     tree = str(describe(model.forest_.trees[0]))
     assert "training loss" in tree
-    assert "curves" not in tree  # they are drawn, not told
+    assert "curves" not in tree  # they are plotted, not printed

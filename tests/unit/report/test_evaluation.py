@@ -113,7 +113,7 @@ def test_numbers_and_labels(rng):
     assert found.target == ("a", "b", "c")
 
 
-def test_rows_of_weight_zero_are_as_if_absent(classified):
+def test_rows_of_weight_zero_are_left_out(classified):
     tree, rows, y = classified
     w = np.ones(300)
     w[100:] = 0
@@ -131,7 +131,7 @@ def test_an_estimator_is_scored_as_its_tree_is(library):
     assert evaluate(model, X, y).title == "Evaluation: classification of target, 150 rows"
 
 
-def test_the_seed_draws_the_resamples(classified):
+def test_random_state_seeds_the_resamples(classified):
     tree, rows, y = classified
     first, again, other = (evaluate(tree, rows, y, random_state=seed).scores for seed in (0, 0, 1))
     assert first == again != other
@@ -217,7 +217,7 @@ def test_numbers_of_any_size_are_scored(rng, size):
     assert not scaled.notes
 
 
-def test_numbers_far_from_predictions_are_scored_or_said_to_be(rng):
+def test_targets_far_from_predictions_are_scored_or_noted(rng):
     tree, rows, y = numbered(rng)
     above = evaluate(tree, rows, y * 1e300)
     assert above["R2"].value == pytest.approx(1 - np.mean(y**2) / np.var(y))
@@ -251,12 +251,12 @@ def test_unknown_classes_may_count_as_wrong(sign):
     assert found["accuracy"].value == 0.5
     assert found.n_unknown == 1
     assert "1 row has a class that the model does not know" in str(found)
-    assert found.by_class[1].precision == 0.5  # the unknown row was taken for b
+    assert found.by_class[1].precision == 0.5  # the unknown row was predicted as b
     with pytest.raises(ValueError, match="unknown_classes must be"):
         evaluate(sign, [[1.0]], ["a"], unknown_classes="skip")
 
 
-def test_one_class_leaves_the_curve_undefined_and_says_so(sign):
+def test_auc_is_undefined_for_one_class_and_noted(sign):
     found = evaluate(sign, [[1.0], [2.0]], ["b", "b"])
     assert np.isnan(found["AUC"].value)
     assert found.to_dict()["metrics"]["AUC"]["value"] is None

@@ -88,7 +88,7 @@ def test_a_bootstrap_interval_has_the_width_that_theory_gives():
     assert mae.high - mae.low == pytest.approx(theory, rel=0.15)
 
 
-def test_a_perfect_score_is_not_certain():
+def test_a_perfect_score_has_an_interval():
     truth = np.arange(60) % 2
     accuracy = classification_scores(
         truth, np.eye(2)[truth], np.ones(60), np.random.default_rng(0)
@@ -104,7 +104,7 @@ def test_unknown_classes_are_wrong():
     assert scores["accuracy"].value == 0.75
     assert scores["balanced accuracy"].value == pytest.approx(2 / 3)
     assert "AUC" not in scores
-    assert scores["Brier score"].value == 0.25  # of an unknown class, all there is to lose
+    assert scores["Brier score"].value == 0.25  # the largest loss, for an unknown class
     assert confusion(truth, p.argmax(axis=1), 2).tolist() == [[1, 0], [0, 2]]
 
 
@@ -123,7 +123,7 @@ def test_undefined_metrics_are_nan():
 
 
 @pytest.mark.parametrize("value", [0.1, 1e9, 1e-200])
-def test_no_share_of_a_variance_that_rounding_left(value):
+def test_r2_is_undefined_if_the_variance_is_rounding_error(value):
     truth = np.full(7, value)
     scores = by_name(
         regression_scores(truth, truth + 1, np.arange(1.0, 8.0), np.random.default_rng(0))

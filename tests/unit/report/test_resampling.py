@@ -50,7 +50,7 @@ def test_intervals_of_classes_cover_what_they_claim(few_resamples):
         assert 0.89 <= hit / n_tables <= 0.985, name
 
 
-def test_rows_that_are_alike_are_counted_together():
+def test_equal_rows_are_counted_together():
     rng = np.random.default_rng(2)
     truth, leaf = rng.integers(0, 2, 500), rng.integers(0, 3, 500)
     outputs = rng.random((3, 2))[leaf]

@@ -42,7 +42,7 @@ def test_packed_numbers_come_back_exactly(array):
     np.testing.assert_array_equal(unpacked(sent), array.ravel().astype(np.float64))
 
 
-def test_zeros_cost_next_to_nothing():
+def test_zeros_take_almost_no_space():
     weights = np.zeros((500, 100), dtype=np.float32)
     weights[::7, 3] = np.pi
     assert len(json.dumps(packed(weights))) < 1000
@@ -73,8 +73,8 @@ def test_histograms_count_every_row_on_its_side_of_the_threshold():
     np.testing.assert_array_equal(found["leafCounts"].reshape(-1, 3).sum(axis=0), by_class[0])
 
 
-def test_histograms_are_of_the_scores_that_splits_have():
-    """Whatever the scale of the columns that a tree was learned from."""
+def test_histograms_count_the_scores_of_splits():
+    """For any scale of the training columns."""
     X = np.random.default_rng(0).normal(50.0, 8.0, size=(300, 2))
     schema = Schema.learn(Table.of(X))
     assert (schema.column_scale != 1).all()
@@ -155,7 +155,7 @@ def test_the_axis_has_the_units_of_the_condition():
     ]
 
 
-def test_a_large_table_is_drawn_from(monkeypatch):
+def test_a_large_table_is_sampled(monkeypatch):
     monkeypatch.setattr(rows, "MAX_COUNTED_ROWS", 500)
     tree = make_tree(1, n_features=3)
     X = np.random.default_rng(0).normal(size=(2000, 3))
@@ -246,18 +246,18 @@ def test_the_policy_admits_this_script_and_this_style_only():
         assert f"{kind} 'sha256-{digest}'" in policy
 
 
-def test_nothing_in_the_page_has_an_address():
+def test_the_page_contains_no_urls():
     page = show(make_tree(1))
     attributes = [a for _, attributes, _ in Elements(page.html).found for a in attributes]
     assert not {"src", "href", "style", "action"} & set(attributes)
     addresses = set(re.findall(r"https?://[^\s\"']+", page.html))
-    assert addresses == {"http://www.w3.org/2000/svg"}  # a name, which nobody fetches
+    assert addresses == {"http://www.w3.org/2000/svg"}  # a namespace, which is not fetched
 
 
 NAMES = ["</script>", "<!--", "]]>", "\u2028", '"', "\\", "[[script]]", "é", "&amp;"]
 
 
-def test_data_stays_data_whatever_the_names():
+def test_names_are_never_markup():
     tree = ObliqueTree.of(
         np.ones((1, len(NAMES))),
         thresholds=[0.0],
@@ -278,7 +278,7 @@ def test_data_stays_data_whatever_the_names():
     assert content["outputs"] == ["</script><script>", "<!--<script>"]
 
 
-def test_a_notebook_frames_the_page_apart():
+def test_a_notebook_shows_the_page_in_a_sandboxed_frame():
     tree = make_tree(1)
     framed = tree._repr_html_()
     (tag, attributes, _), *others = Elements(framed).found
@@ -288,7 +288,7 @@ def test_a_notebook_frames_the_page_apart():
     assert html.unescape(framed).count("<!DOCTYPE html>") == 1
 
 
-def test_a_notebook_is_spared_a_page_that_is_too_large(monkeypatch):
+def test_a_notebook_does_not_show_a_page_that_is_too_large(monkeypatch):
     monkeypatch.setattr(document, "MAX_NOTEBOOK_BYTES", 1000)
     assert make_tree(1)._repr_html_() is None
 
@@ -305,7 +305,7 @@ def make_soft():
     )
 
 
-def test_a_soft_ensemble_is_told_to_harden():
+def test_a_soft_ensemble_is_refused_with_a_hint_to_harden():
     soft = make_soft()
     with pytest.raises(TypeError, match=r"give what its harden\(\) returns"):
         soft.show()
@@ -313,7 +313,7 @@ def test_a_soft_ensemble_is_told_to_harden():
     content_in(soft.harden().show().html)
 
 
-def test_what_does_not_fit_is_refused():
+def test_rows_that_do_not_fit_are_refused():
     tree = make_tree(1, n_features=3)
     X = np.zeros((4, 3))
     with pytest.raises(ValueError, match="pass the rows as well"):

@@ -75,13 +75,13 @@ CASES = {
 
 @pytest.mark.parametrize("dpi", [50, 100])
 @pytest.mark.parametrize("case", CASES)
-def test_no_words_overlap(case: str, dpi: int) -> None:
+def test_no_texts_overlap(case: str, dpi: int) -> None:
     ax = CASES[case]().plot()
     ax.figure.set_dpi(dpi)
     _check_drawing(ax)
 
 
-def test_a_small_axes_scales_the_drawing() -> None:
+def test_small_axes_scale_the_plot() -> None:
     figure, axes = plt.subplots(1, 2, figsize=(10, 4))
     ax = wide_tree().plot(axes[1])
     assert ax is axes[1]
@@ -114,7 +114,7 @@ def words_of(ax: object) -> str:
     return "\n".join(text.get_text() for text in ax.texts)
 
 
-def test_what_is_cut_is_said() -> None:
+def test_cut_levels_are_noted() -> None:
     tree = make_tree(0, n_splits=200)
     words = words_of(tree.plot(max_depth=2))
     n_shown = int((tree.node_depths[: tree.n_splits] < 2).sum())
@@ -154,7 +154,7 @@ def test_linear_leaves_show_their_equations() -> None:
     assert "price = 1 + 3*rooms\n    (+ 1 smaller term left out)\nn = 4" in cut
 
 
-def test_leaves_of_labels_name_those_that_they_say_yes_to() -> None:
+def test_leaves_of_labels_list_the_predicted_labels() -> None:
     names = ["spam", "work", "news"]
     tree = ObliqueTree.of(
         [[1.0]],

@@ -31,7 +31,7 @@ from trees import LEVELS, make_rows, make_tree
     weighted=st.booleans(),
     tolerance=st.sampled_from([0.0, 0.05, 0.3]),
 )
-def test_no_more_rows_move_than_may(seed, n_splits, mixed, n, weighted, tolerance):
+def test_at_most_the_tolerance_of_rows_moves(seed, n_splits, mixed, n, weighted, tolerance):
     rng = np.random.default_rng(seed)
     tree = make_tree(rng, n_splits=n_splits, n_features=5, mixed=mixed, sparsity=0.1)
     X = make_rows(rng, tree.schema, n)
@@ -58,7 +58,7 @@ def test_no_more_rows_move_than_may(seed, n_splits, mixed, n, weighted, toleranc
 
 
 def written(text: str, rows: dict[str, np.ndarray]) -> np.ndarray:
-    """Decide by the words of a condition: numbers, and levels with their weights."""
+    """Evaluate the text of a condition: numbers, and categories with their weights."""
     text = re.sub(r"\((\S+) if (\S+) is missing\)", r"\1*is_missing(\2)", text)
     text = re.sub(r"\((\S+) if (\S+) is (\S+)\)", r"\1*(\2 == '\3')", text)
     text = re.sub(r"^(\S+) is not (\S+)$", r"\1 != '\2'", text)
@@ -108,7 +108,7 @@ def test_numbers_are_as_short_as_they_are_counted():
         assert re.fullmatch(r"x\d+", first)  # its weight, 1, is not written
 
 
-def test_levels_and_missing_entries_among_numbers(rng):
+def test_categories_and_missing_values_among_numbers(rng):
     features = (
         Feature(
             "mass", "numeric", center=4200.0, scale=512.0, has_missing=True, spread=(800.0, 0.1)
@@ -132,7 +132,7 @@ def test_levels_and_missing_entries_among_numbers(rng):
     assert (written(text, rows) == found.tree.apply(X)).all()
 
 
-def test_levels_alone_go_where_they_went(rng):
+def test_splits_on_categories_keep_their_rows(rng):
     schema = Schema((Feature("f", "categorical", levels=LEVELS), Feature("g", "numeric")))
     weights = np.zeros((1, len(LEVELS) + 1))
     weights[0, : len(LEVELS)] = [1.37, -0.42, *([-0.9] * (len(LEVELS) - 2))]
@@ -206,7 +206,7 @@ def test_dates_among_other_terms_count_in_days(rng):
     assert (written(plain, rows).astype(int) == found.tree.apply(X)).all()
 
 
-def test_tolerance_buys_terms_and_keeps_both_sides(rng):
+def test_tolerance_saves_terms_and_keeps_both_sides(rng):
     weights = rng.normal(size=(7, 12)) * 0.5 ** np.arange(12)
     tree = ObliqueTree.of(weights, bias=rng.normal(size=7) / 4, values=np.arange(8.0))
     X = rng.normal(size=(1500, 12))
@@ -220,7 +220,7 @@ def test_tolerance_buys_terms_and_keeps_both_sides(rng):
     assert np.mean(found[0].tree.apply(fresh) == tree.apply(fresh)) > 0.98
 
 
-def test_rows_at_the_very_edge_are_not_moved_unseen():
+def test_rows_on_the_threshold_are_not_moved_unnoticed():
     for seed in range(60):
         rng = np.random.default_rng(seed)
         X = rng.integers(-3, 4, size=(300, 6)) / 10
@@ -241,7 +241,7 @@ def test_large_offsets_keep_their_digits(rng):
 
 
 @pytest.mark.parametrize("size", [1e-300, 1e-30, 1e30, 1e300])
-def test_any_finite_numbers_will_do(size, rng):
+def test_any_finite_numbers_are_accepted(size, rng):
     X = rng.normal(size=(50, 3))
     weights, bias = rng.normal(size=(3, 3)) * size, rng.normal(size=3) * size / 4
     tree = ObliqueTree.of(weights, bias=bias, values=np.arange(4.0))
@@ -265,7 +265,7 @@ def test_a_split_without_rows_stays_as_it_is():
     assert "all digits" in str(found)
 
 
-def test_it_says_what_it_changed():
+def test_the_result_describes_the_changes():
     tree = ObliqueTree.of(
         [[0.7912, -1.5837, 0.0021]],
         thresholds=[1.0791],

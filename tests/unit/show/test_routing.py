@@ -37,7 +37,7 @@ def words(ax):
     return [text.get_text() for text in ax.texts]
 
 
-def test_nodes_say_their_share_of_their_level():
+def test_nodes_show_their_share_of_their_level():
     assert words(plot_routing(NODES, REACHED)) == ["100", "25", "75", "25", "75", "–"]
     # Any order of the nodes, and soft traversals: shares are of what a level holds.
     order = [3, 0, 5, 1, 4, 2]
@@ -52,7 +52,7 @@ def test_darker_is_more_active():
 
 
 def pruned_nodes(seed, depth=5):
-    """Heap numbers of a tree that has lost some of its nodes, and what is below them."""
+    """Heap numbers of a tree that was pruned at some nodes."""
     rng = np.random.default_rng(seed)
     kept = [0]
     for t in range(1, 2 ** (depth + 1) - 1):
@@ -62,7 +62,7 @@ def pruned_nodes(seed, depth=5):
 
 
 @pytest.mark.parametrize("nodes", [np.arange(63), *(pruned_nodes(seed) for seed in range(4))])
-def test_boxes_and_words_stay_inside_and_apart(nodes):
+def test_boxes_and_texts_stay_inside_and_do_not_overlap(nodes):
     rng = np.random.default_rng(0)
     ax = plot_routing(nodes, rng.random((10, len(nodes))), title="a $ title")
     figure = ax.figure
@@ -78,7 +78,7 @@ def test_boxes_and_words_stay_inside_and_apart(nodes):
     assert ax.get_title() == "a $ title"
 
 
-def test_left_children_stand_left_and_right_ones_right():
+def test_left_children_are_left_and_right_children_right():
     nodes = pruned_nodes(1)
     ax = plot_routing(nodes, np.ones((1, len(nodes))))
     x = {t: text.get_position()[0] for t, text in zip(nodes.tolist(), ax.texts, strict=True)}
@@ -86,7 +86,7 @@ def test_left_children_stand_left_and_right_ones_right():
         assert (x[t] < x[(t - 1) // 2]) == (t % 2 == 1)
 
 
-def test_only_the_top_is_drawn_where_asked():
+def test_max_depth_limits_the_levels_drawn():
     assert len(plot_routing(NODES, REACHED, max_depth=1).texts) == 3
     assert words(plot_routing(NODES, REACHED, max_depth=0)) == ["100"]
 
@@ -121,7 +121,7 @@ def test_the_share_of_active_nodes_is_a_line_per_call():
         (([0, 0], REACHED[:, :2]), "distinct"),
     ],
 )
-def test_what_is_wrong_is_said(arguments, words):
+def test_invalid_arguments_are_refused(arguments, words):
     with pytest.raises(ValueError, match=words):
         plot_routing(*arguments)
 

@@ -35,7 +35,7 @@ def test_classification() -> None:
     )
 
 
-def test_the_words_route_as_the_tree_does() -> None:
+def test_the_text_routes_rows_like_the_tree() -> None:
     """The branch under a condition is the one taken where it holds."""
     assert IRIS.predict_one([9.0, 1.0]) == "virginica"  # 1.1 - 7.2 <= -2.3, and 9 >= 5
     assert IRIS.predict_one([4.5, 1.0]) == "versicolor"  # 1.1 - 3.6 <= -2.3
@@ -47,7 +47,7 @@ def test_a_leaf_without_the_name_of_its_target_says_class() -> None:
     assert "if x0 >= 2:\n|   class yes (p = 1)\nelse:\n|   class no (p = 1)\n" in tree.to_text()
 
 
-def test_max_depth_counts_what_is_not_shown() -> None:
+def test_max_depth_counts_the_nodes_not_shown() -> None:
     text = IRIS.to_text(max_depth=1)
     assert "|   ... 1 split and 2 leaves not shown\n" in text
     assert "virginica" not in text
@@ -68,7 +68,7 @@ def test_many_outputs_are_counted() -> None:
     assert "\n0, 1, 2, 3, (+ 5 more outputs left out)\n" in tree.to_text()
 
 
-def test_notes_say_how_missing_numbers_and_left_out_terms_count() -> None:
+def test_notes_explain_missing_numbers_and_omitted_terms() -> None:
     features = tuple(
         Feature(f"x{i}", "numeric", center=10.0 * i, has_missing=i < 2) for i in range(6)
     )

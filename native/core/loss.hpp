@@ -4,7 +4,7 @@
 // Arrays are output-major, (k, stride) with the samples side by side, so that loops run over
 // samples. Losses of several outputs are means over the outputs. The gradient of a sample is
 // multiplied by its entry of `factor` (weight over batch size), the value summed with `weight`.
-// Twin: tests/reference/losses.py.
+// NumPy reference: tests/reference/losses.py.
 #pragma once
 
 #include "core/objective.hpp"

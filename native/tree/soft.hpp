@@ -11,7 +11,7 @@
 // from one matrix product over all samples: a dense product does several times the work per second
 // of list after list, and most of it is needed (benchmarks/speed/tel_step.py). Scores from a
 // list depend on the sample alone; tiles without XT use lists throughout, as models' answers do.
-// Twin: tests/reference/tel.py.
+// NumPy reference: tests/reference/tel.py.
 #pragma once
 
 #include "core/gemm.hpp"

@@ -1,4 +1,4 @@
-"""The engine's DGT step equals its NumPy twin, in every form of the paper's Table 7."""
+"""The engine's DGT step equals the NumPy reference, in every form of the paper's Table 7."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LINEAR = [(name, True) for name in QUANTIZED]  # annealed routing has constant l
 FORMS_AND_LEAVES = [(name, False) for name in FORMS] + LINEAR
 each_form = pytest.mark.parametrize(("name", "linear"), FORMS_AND_LEAVES)
 
-# parameter of the engine, options of the twin
+# parameter of the engine, options of the reference
 LOSSES = {
     "squared_error": (0.0, {}),
     "absolute_error": (0.0, {}),
@@ -45,8 +45,8 @@ PARTS = ("loss", "dW", "db", "dTheta", "dA")
 def dyadic(rng: np.random.Generator, shape, unit: float, bound: float) -> np.ndarray:
     """Multiples of a power of two: float32 dot products of them are exact.
 
-    So the engine and its twin see the very same scores, also those at 0 and at 1, where a rounding
-    error would send a sample another way.
+    So the engine and the reference compute the same scores, also those at 0 and at 1, where a
+    rounding error would send a sample the other way.
     """
     n = int(bound / unit)
     return (rng.integers(-n, n + 1, size=shape) * unit).astype(np.float32)
@@ -94,7 +94,7 @@ class Case:
     def engine(self, form: Relaxation):
         return self.probe(form).gradient()
 
-    def twin(self, form: Relaxation):
+    def reference(self, form: Relaxation):
         """Take the mean loss and its gradients, tile by tile: a tile has its own mu."""
         tree = (self.W, self.b, self.Theta)
         value, options = losses.LOSSES[self.loss], LOSSES[self.loss][1]
@@ -151,12 +151,12 @@ def assert_close(found, expected, tolerance: float = TOLERANCE) -> None:
         np.testing.assert_allclose(a, e, rtol=0, atol=tolerance * np.abs(e).max(), err_msg=part)
 
 
-def assert_equals_the_twin(case: Case, name: str) -> None:
+def assert_equals_the_reference(case: Case, name: str) -> None:
     form = FORMS[name]
     # In float32 a sigmoid or tanh(mu) is good to some units of its last place, of which several are
     # multiplied along a path.
     is_exact = form == Relaxation() or form.path == "product" and form.routing == "quantized"
-    assert_close(case.engine(form), case.twin(form), TOLERANCE * (1.0 if is_exact else 3.0))
+    assert_close(case.engine(form), case.reference(form), TOLERANCE * (1.0 if is_exact else 3.0))
 
 
 # Values and gradients
@@ -167,28 +167,28 @@ def assert_equals_the_twin(case: Case, name: str) -> None:
 @pytest.mark.parametrize("height", [1, 2, 3, 4, 5, 7])
 def test_any_height_and_batch(height, n, name, linear):
     case = make_case(height, n, d=5, K=1, linear=linear)
-    assert_equals_the_twin(case, name)
+    assert_equals_the_reference(case, name)
 
 
 @each_form
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize(("height", "n", "d", "K"), [(3, 37, 6, 2), (4, 141, 3, 5)])
 def test_any_loss_of_several_outputs(height, n, d, K, loss, name, linear):
-    assert_equals_the_twin(make_case(height, n, d, K, loss, linear=linear), name)
+    assert_equals_the_reference(make_case(height, n, d, K, loss, linear=linear), name)
 
 
 @each_form
 @pytest.mark.parametrize("d", [1, 2, 7, 8, 9, 16, 33, 40])
 @pytest.mark.parametrize(("K", "loss"), [(1, "logistic"), (3, "cross_entropy")])
 def test_any_number_of_columns(d, K, loss, name, linear):
-    assert_equals_the_twin(make_case(5, 70, d, K, loss, linear=linear), name)
+    assert_equals_the_reference(make_case(5, 70, d, K, loss, linear=linear), name)
 
 
 @pytest.mark.parametrize("loss", ["cross_entropy", "squared_error"])
 @pytest.mark.parametrize("d", [16, 100])
 @pytest.mark.parametrize("name", FORMS)
 def test_many_outputs(name, d, loss):
-    assert_equals_the_twin(make_case(5, 70, d, 10, loss), name)
+    assert_equals_the_reference(make_case(5, 70, d, 10, loss), name)
 
 
 @each_form
@@ -197,7 +197,7 @@ def test_deep_trees(height, name, linear):
     """150 rows are three tiles here, of 64, 64 and 22: each has a mu of its own."""
     n = 150 if height == DEEP else 20
     case = make_case(height, n, d=4, K=2, loss="cross_entropy", linear=linear)
-    assert_equals_the_twin(case, name)
+    assert_equals_the_reference(case, name)
 
 
 def test_the_cases_hold_ties():
@@ -234,7 +234,7 @@ def test_scores_on_the_edges(score, name, K):
         loss="squared_error",
     )
     found = case.engine(FORMS[name])
-    assert_close(found, case.twin(FORMS[name]))
+    assert_close(found, case.reference(FORMS[name]))
     on_path = [0, 2, 6] if score >= 0 else [0, 1, 3]
     pulled = on_path if FORMS[name].path == "product" else range(7)
     assert np.flatnonzero(found[2]).tolist() == (list(pulled) if abs(score) <= 1 else [])
@@ -288,7 +288,7 @@ def test_linear_leaves_with_annealed_routing_are_refused(path):
 
 @each_form
 @pytest.mark.parametrize(("height", "n", "d", "K"), [(1, 1, 1, 1), (3, 37, 6, 2), (6, 141, 40, 5)])
-def test_predictions_equal_the_twin(height, n, d, K, name, linear):
+def test_predictions_equal_the_reference(height, n, d, K, name, linear):
     case = make_case(height, n, d, K, linear=linear)
     probe, tree = case.probe(FORMS[name]), (case.W, case.b, case.Theta, case.A)
     hard = dgt.forward(case.X, *tree)
@@ -304,7 +304,7 @@ def test_predictions_equal_the_twin(height, n, d, K, name, linear):
 
 
 @each_form
-def test_steps_follow_the_twin_of_rmsprop(name, linear):
+def test_steps_follow_the_reference_of_rmsprop(name, linear):
     case = make_case(3, 50, 4, 1, linear=linear)
     probe = case.probe(FORMS[name])
     probe.steps(5, learning_rate=0.01)
@@ -313,7 +313,7 @@ def test_steps_follow_the_twin_of_rmsprop(name, linear):
     optimizers = [RMSprop() for _ in tree]
     for _ in range(5):
         now = replace(case, W=tree[0], b=tree[1], Theta=tree[2], A=tree[3] if linear else None)
-        pulls = [g for g in now.twin(FORMS[name])[1:] if g is not None]
+        pulls = [g for g in now.reference(FORMS[name])[1:] if g is not None]
         tree = [o.step(p, g, 0.01) for o, p, g in zip(optimizers, tree, pulls, strict=True)]
     found = [part for part in probe.parameters() if part is not None]
     for a, e in zip(found, tree, strict=True):

@@ -1,4 +1,4 @@
-"""What the torch layer calls in the engine equals the NumPy twin. No torch here."""
+"""The engine of the DGT torch layer equals the NumPy reference. Needs no torch."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ SIZES += [(140, 1, 1), (600, 8, 6), (65, 17, 9)]
 
 @pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize(("n", "d", "height"), SIZES)
-def test_predictions_and_gradients_equal_the_twin(n, d, height, k):
+def test_predictions_and_gradients_equal_the_reference(n, d, height, k):
     case = make_case(n, d, height, k)
     X, W, b, theta, slope = case.values()
     a = dgt.scores(X, W, b)

@@ -1,4 +1,4 @@
-"""Greedy trees of the engine equal those of the NumPy twin."""
+"""Greedy trees of the engine equal those of the NumPy reference."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Case:
         X = self.schema.encoder.encode(self.matrix)[:, order]
         return greedy.Rows(X, target, self.weight.astype(np.float64), self.measure, tuple(flag))
 
-    def as_twin(self, answer: dict) -> tuple[np.ndarray, ...]:
+    def as_reference(self, answer: dict) -> tuple[np.ndarray, ...]:
         weights = answer["weights"][:, self.order]
         return weights, answer["bias"], answer["children"], answer["leaf"]
 
@@ -109,9 +109,9 @@ def make_case(
 @each_measure
 @settings(max_examples=12)
 @given(seed=st.integers(0, 10**6), digits=st.integers(0, 6), n=st.sampled_from([5, 40]))
-def test_axis_splits_equal_their_twin(measure, seed, digits, n):
+def test_axis_splits_equal_the_reference(measure, seed, digits, n):
     case = make_case(seed, measure, n=n, digits=digits)
-    found = case.as_twin(case.grow(case.config("axis", 4)))
+    found = case.as_reference(case.grow(case.config("axis", 4)))
     expected = greedy.grow(case.rows, 4, lambda rows, node: greedy.axis_split(rows))
     for a, b in zip(found, expected, strict=True):
         np.testing.assert_array_equal(a, b)
@@ -119,7 +119,7 @@ def test_axis_splits_equal_their_twin(measure, seed, digits, n):
 
 def test_sorted_and_counted_columns_agree_on_a_table_large_enough_for_both():
     case = make_case(4, "class entropy", n=700, digits=1)  # the top counts, nodes below sort
-    found = case.as_twin(case.grow(case.config("axis", 3)))
+    found = case.as_reference(case.grow(case.config("axis", 3)))
     expected = greedy.grow(case.rows, 3, lambda rows, node: greedy.axis_split(rows))
     for a, b in zip(found, expected, strict=True):
         np.testing.assert_array_equal(a, b)
@@ -147,30 +147,30 @@ def assert_nearly_same_tree(found, expected) -> None:
 @each_measure
 @settings(max_examples=6)
 @given(seed=st.integers(0, 10**6))
-def test_random_splits_equal_their_twin(measure, seed):
+def test_random_splits_equal_the_reference(measure, seed):
     case = make_case(seed, measure, digits=6, missing=0.1)
     found = case.grow(case.config("random", 2, n_candidates=20), seed=seed)
     expected = greedy.grow(
         case.rows, 2, lambda rows, node: greedy.random_split(rows, 20, seed, node)
     )
-    assert_nearly_same_tree(case.as_twin(found), expected)
+    assert_nearly_same_tree(case.as_reference(found), expected)
 
 
 @each_measure
 @settings(max_examples=4)
 @given(seed=st.integers(0, 10**6))
-def test_oc1_equals_its_twin(measure, seed):
+def test_oc1_equals_the_reference(measure, seed):
     case = make_case(seed, measure, n=24, digits=6, missing=0.1)
     options = {"n_split_restarts": 2, "n_jumps": 2, "n_coordinates": 4, "max_sweeps": 4}
     found = case.grow(case.config("oc1", 2, **options), seed=seed)
     expected = greedy.grow(
         case.rows, 2, lambda rows, node: greedy.oc1_split(rows, seed, node, **options)
     )
-    assert_nearly_same_tree(case.as_twin(found), expected)
+    assert_nearly_same_tree(case.as_reference(found), expected)
 
 
 def root_worth(case: Case, answer: dict) -> float:
-    weights, bias, _, _ = case.as_twin(answer)
+    weights, bias, _, _ = case.as_reference(answer)
     rows = case.rows
     score = (rows.X.astype(np.float64) @ weights[0].astype(np.float64)).astype(np.float32)
     return greedy.worth(rows, score + bias[0] >= 0)

@@ -19,13 +19,13 @@ from hardwood import ObliqueTree, _native, _probes
 ROOT = Path(__file__).parents[2]
 OTHERS = [name for name in _probes.instruction_sets() if name != _native.instruction_set()]
 
-# What compares the engine with its NumPy twins: first what takes a second or two. Of this file one
-# test only: no set tests others.
+# Tests that compare the engine with the NumPy reference; first those that take a second or two. Of
+# this file only one test: the instruction sets do not test each other.
 QUICK = [
     "tests/native/test_core.py",
     "tests/native/test_instruction_sets.py::test_a_score_that_is_not_a_number_goes_left",
     "tests/native/test_losses.py",
-    "tests/native/test_optimise.py",
+    "tests/native/test_optimize.py",
     "tests/native/test_policy.py",
     "tests/native/test_route.py",
     "tests/unit/table/test_encode.py",
@@ -55,7 +55,7 @@ def run(instruction_set: str, *arguments: str) -> subprocess.CompletedProcess[st
 
 @pytest.mark.parametrize("tests", [QUICK, pytest.param(LONGER, marks=pytest.mark.slow)], ids=len)
 @pytest.mark.parametrize("name", OTHERS)
-def test_every_instruction_set_equals_the_twins(name, tests):
+def test_every_instruction_set_equals_the_reference(name, tests):
     answer = run(name, "-m", "pytest", "-x", "-p", "no:cacheprovider", *tests)
     assert answer.returncode == 0, answer.stdout[-4000:] + answer.stderr[-1000:]
 

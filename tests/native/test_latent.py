@@ -1,4 +1,4 @@
-"""What the engine computes for latent trees equals the NumPy twin. No torch here."""
+"""The engine of latent trees equals the NumPy reference. Needs no torch."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ problems = st.fixed_dictionaries(
 
 @given(problems)
 @settings(deadline=None, max_examples=300)
-def test_activities_and_traversals_are_those_of_the_twin(problem):
+def test_activities_and_traversals_are_those_of_the_reference(problem):
     """Also where many values are equal, to each other and to thresholds."""
     rng = np.random.default_rng(problem["seed"])
     rows = drawn(rng, problem["n"], problem["depth"], problem["is_q"], problem["spread"])
@@ -89,7 +89,7 @@ def test_groups_are_connected_and_share_one_activity(problem):
 @each_dtype
 @each_input
 @pytest.mark.parametrize("pruning", [0.05, 0.7, 3.0, 30.0])
-def test_the_gradient_is_that_of_the_twin(dtype, is_q, pruning):
+def test_the_gradient_is_that_of_the_reference(dtype, is_q, pruning):
     rng = np.random.default_rng(3)
     for _ in range(20):
         rows = drawn(rng, 24, 4, is_q).astype(dtype)

@@ -1,4 +1,4 @@
-"""Overparameterised splits: the engine's factors, product and steps equal their NumPy twin.
+"""Overparameterized splits: the engine's factors, product and steps equal the NumPy reference.
 
 The engine contracts on the side of the columns or of the nodes, whichever is smaller, and never
 forms the gradient of a factor whole. Sizes here make either side the smaller one.
@@ -98,7 +98,7 @@ def assert_same_layers(found: _probes.LinearLayers, expected: list[np.ndarray], 
 
 
 @pytest.mark.parametrize(("m", "d", "hidden"), SIZES)
-def test_the_product_equals_the_twin(m, d, hidden):
+def test_the_product_equals_the_reference(m, d, hidden):
     factors = random_factors(m, d, hidden)
     found = engine(factors)
     for W, E in zip(found.factors(), factors, strict=True):
@@ -118,14 +118,14 @@ def test_whole_numbers_collapse_exactly(m, d, hidden):
 @pytest.mark.parametrize("penalties", PENALTIES, ids=str)
 @pytest.mark.parametrize("name", OPTIMIZERS)
 @pytest.mark.parametrize(("m", "d", "hidden"), SIZES)
-def test_one_step_equals_the_twin(m, d, hidden, name, penalties):
+def test_one_step_equals_the_reference(m, d, hidden, name, penalties):
     follow(random_factors(m, d, hidden), random_gradients(m, d, 1), name, penalties, 2e-5)
 
 
 @pytest.mark.parametrize("penalties", [PENALTIES[i] for i in (0, 3, 6)], ids=str)
 @pytest.mark.parametrize("name", OPTIMIZERS)
 @pytest.mark.parametrize(("m", "d", "hidden"), SIZES)
-def test_ten_steps_equal_the_twin(m, d, hidden, name, penalties):
+def test_ten_steps_equal_the_reference(m, d, hidden, name, penalties):
     follow(random_factors(m, d, hidden), random_gradients(m, d, 10), name, penalties, 1e-4)
 
 

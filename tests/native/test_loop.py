@@ -1,7 +1,7 @@
-"""The one training loop: every step equals its NumPy twin, and what is kept is the right tree.
+"""The one training loop: every step equals the NumPy reference, and what is kept is the right tree.
 
 The order of the rows is the engine's own. A loss that is told row numbers for targets hears the
-batches, so the twin takes the very same steps.
+batches, so the reference takes the very same steps.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ def squared_error(prediction, target):
 
 
 def split_leaves(parameters: Parameters) -> tuple[np.ndarray, ...]:
-    """W, b, Theta and A, which is None for constant leaves: the arguments of the twin."""
+    """W, b, Theta and A, which is None for constant leaves: the arguments of the reference."""
     return tuple((*parameters, None)[:4])
 
 
@@ -299,7 +299,7 @@ PENALTIES = [{}, {"l2": 0.3}, {"l1": 0.05}, {"clip_norm": 0.1}, {"l1": 0.02, "l2
 
 @pytest.mark.parametrize("penalties", PENALTIES, ids=str)
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_every_step_equals_the_twin(name, penalties):
+def test_every_step_equals_the_reference(name, penalties):
     case = make_case(50)
     options, make = OPTIMIZERS[name]
     sizes = {"batch_size": 16, "max_epochs": 3}  # 16, 16, 16 and 2 rows
@@ -430,7 +430,7 @@ FORMS = {
 
 
 def form_at(progress: tuple[int, int], **options: Any) -> Relaxation:
-    """Return the twin's form at step t of n of a run with the given options."""
+    """Return the reference's form at step t of n of a run with the given options."""
     first, last = options.get("sharpness", (1.0, 1.0))
     sharpness = dgt.sharpness_at(*progress, first, last, options.get("annealing", "linear"))
     choices = {key: options[key] for key in ("path", "quantizer", "routing") if key in options}
@@ -440,7 +440,7 @@ def form_at(progress: tuple[int, int], **options: Any) -> Relaxation:
 @pytest.mark.parametrize("penalties", [{}, {"l1": 0.02, "l2": 0.2, "clip_norm": 0.1}], ids=str)
 @pytest.mark.parametrize("n_outputs", [1, 3])
 @pytest.mark.parametrize("name", FORMS)
-def test_every_form_steps_as_its_twin(name, n_outputs, penalties):
+def test_every_form_steps_as_the_reference(name, n_outputs, penalties):
     case, options = make_case(50, height=3, n_outputs=n_outputs), FORMS[name]
     sizes = {"batch_size": 16, "max_epochs": 3}
     order = batches(case, **sizes)
@@ -482,7 +482,7 @@ def test_a_function_gets_the_prediction_that_the_step_is_for(name):
 @pytest.mark.parametrize("penalties", PENALTIES, ids=str)
 @pytest.mark.parametrize("n_outputs", [1, 2])
 @pytest.mark.parametrize("form", [{}, {"quantizer": "scaled"}, {"path": "product"}], ids=str)
-def test_linear_leaves_step_as_their_twin(form, n_outputs, penalties):
+def test_linear_leaves_step_as_the_reference(form, n_outputs, penalties):
     case = make_case(50, n_outputs=n_outputs, linear=True)
     sizes = {"batch_size": 16, "max_epochs": 3}
     order = batches(case, **sizes)
@@ -509,7 +509,7 @@ def factors_of(case: Case, hidden: Sequence[int], seed: int = 3) -> list[np.ndar
 @pytest.mark.parametrize("penalties", PENALTIES, ids=str)
 @pytest.mark.parametrize("name", OPTIMIZERS)
 @pytest.mark.parametrize(("height", "hidden"), [(2, [6]), (3, [5, 9]), (1, [12, 4, 7])])
-def test_layers_step_as_their_twin(height, hidden, name, penalties):
+def test_layers_step_as_the_reference(height, hidden, name, penalties):
     """Columns are the fewer side at height 3, nodes at heights 1 and 2."""
     case = make_case(50, height=height)
     options, make = OPTIMIZERS[name]
@@ -593,7 +593,7 @@ def test_runs_of_layers_are_different_trees_and_the_same_for_any_number_of_threa
     ("n_rows", "n_draws", "seed", "member"),
     [(1, 3, 0, 0), (10, 10, 1, 0), (7, 100, 2**40 + 3, 5), (1000, 700, 2**64 - 1, 31)],
 )
-def test_bootstrap_samples_equal_the_twin(n_rows, n_draws, seed, member):
+def test_bootstrap_samples_equal_the_reference(n_rows, n_draws, seed, member):
     found = _native.bootstrap_counts(n_rows, n_draws, seed, member)
     assert sum(found) == n_draws
     np.testing.assert_array_equal(found, bootstrap_counts(n_rows, n_draws, seed, member))
@@ -811,7 +811,7 @@ def test_patience_of_an_estimator_is_a_part_of_its_passes(part, max_epochs, n_pa
     model = DGTRegressor(
         loss=validated_by(50 * [1.0], seen),
         max_epochs=max_epochs,
-        restarts=1,
+        n_restarts=1,
         early_stopping=True,
         training=Training(patience=part),
         random_state=0,

@@ -1,4 +1,4 @@
-"""The engine's losses equal their NumPy twins, and the twins' gradients are their derivatives."""
+"""The engine's losses equal the NumPy reference, whose gradients are the derivatives."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hardwood import _native
 from reference.losses import LOSSES
 
-# name, options of the twin, parameter of the engine
+# name, options of the reference, parameter of the engine
 ALL_LOSSES = [
     ("squared_error", {}, 0.0),
     ("absolute_error", {}, 0.0),
@@ -41,7 +41,7 @@ def case(name: str, n: int, K: int, spread: float = 1.0):
 @pytest.mark.parametrize(("name", "options", "parameter"), ALL_LOSSES)
 @pytest.mark.parametrize("K", [1, 3, 10])
 @pytest.mark.parametrize("n", [1, 15, 16, 17, 200])
-def test_value_and_gradient_equal_the_twin(name, options, parameter, n, K):
+def test_value_and_gradient_equal_the_reference(name, options, parameter, n, K):
     f, y, weight = case(name, n, K)
     value, gradient = _native.loss(name, f, y, weight, parameter)
     share = weight.astype(np.float64) / n

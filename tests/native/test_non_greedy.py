@@ -1,4 +1,4 @@
-"""Non-greedy kernels against their twin: which leaf, which bound, which moves, and whole steps."""
+"""Non-greedy kernels against the NumPy reference: leaves, bounds, moves of splits, whole steps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hardwood import _native
 from hardwood.learn.non_greedy import NonGreedy, StartTree, left_to_right
 from hardwood.learn.training import Training
 from hardwood.table import Schema
-from reference import non_greedy as twin
+from reference import non_greedy as reference
 from reference.probes import augment
 
 LOSSES = {
@@ -51,8 +51,8 @@ def random_children(rng: np.random.Generator, n_splits: int) -> np.ndarray:
     return children.astype(np.int32)
 
 
-def random_tree(rng, n_splits, n_columns, n_outputs, scale=1.0) -> twin.Tree:
-    return twin.Tree(
+def random_tree(rng, n_splits, n_columns, n_outputs, scale=1.0) -> reference.Tree:
+    return reference.Tree(
         (scale * rng.normal(size=(n_splits, n_columns))).astype(np.float32),
         (scale * rng.normal(size=n_splits)).astype(np.float32),
         random_children(rng, n_splits),
@@ -102,7 +102,7 @@ def test_inference_finds_what_the_definitions_say(case):
     for inference in INFERENCES:
         found = augmented(tree, X, Y, inference, case["loss"], assigned)
         for i, (x, y) in enumerate(zip(X, Y, strict=True)):
-            expected = twin.augment(
+            expected = reference.augment(
                 tree,
                 x,
                 y,
@@ -137,13 +137,13 @@ def test_branch_and_bound_is_the_exhaustive_search_to_the_bit(loss, n_splits):
 
 def test_equal_leaves_go_to_the_one_furthest_left():
     children = np.array([[1, 2], [-1, -2], [-3, -4]], dtype=np.int32)
-    tree = twin.Tree(
+    tree = reference.Tree(
         np.zeros((3, 2), np.float32), np.zeros(3, np.float32), children, np.ones((4, 2), np.float32)
     )
     X, Y = np.ones((1, 2), np.float32), np.zeros((1, 1), np.float32)
     for inference, first in (("exhaustive", 0), ("exact", 0), ("fast", 1)):
         assert augmented(tree, X, Y, inference, "cross_entropy")["chosen"][0] == first
-        expected = twin.augment(tree, X[0], Y[0], inference=inference, loss="cross_entropy")
+        expected = reference.augment(tree, X[0], Y[0], inference=inference, loss="cross_entropy")
         assert expected.chosen == first
 
 
@@ -249,7 +249,7 @@ OPTIONS = {
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 @pytest.mark.parametrize("inference", ["exact", "fast"])
 @pytest.mark.parametrize("loss", ["cross_entropy", "squared_error", "logistic"])
-def test_steps_are_those_of_the_twin(loss, inference, options):
+def test_steps_are_those_of_the_reference(loss, inference, options):
     rng = np.random.default_rng(1)
     tree = random_tree(rng, 9, D, 3, 0.4)
     X = rng.normal(size=(N, D)).astype(np.float32)
@@ -273,11 +273,11 @@ def test_steps_are_those_of_the_twin(loss, inference, options):
     max_features = given.pop("max_features_per_split", 0)
     assigned = None
     if is_stable:
-        assigned = np.array([tree.leaf(twin.decisions(tree.scores(x))) for x in X])
+        assigned = np.array([tree.leaf(reference.decisions(tree.scores(x))) for x in X])
     expected = start_within(tree, nu, max_features)
-    velocity = twin.Velocity.zero(expected)
+    velocity = reference.Velocity.zero(expected)
     for _ in range(passes):
-        expected, velocity = twin.step(
+        expected, velocity = reference.step(
             expected,
             velocity,
             X.astype(np.float64),
@@ -321,19 +321,21 @@ def test_rows_are_given_new_leaves_when_the_bound_stops_falling():
         **options,
     )
     expected = start_within(tree, nu, 0)
-    velocity, before, last, assigned, n_times = twin.Velocity.zero(expected), 0.0, 0.0, None, 0
+    velocity, before, last, assigned, n_times = reference.Velocity.zero(expected), 0.0, 0.0, None, 0
     for _ in range(passes):
         is_over = before > 0 and last > 0.997 * before
         before = 0.0 if is_over else last
         if assigned is None or is_over:
-            assigned = np.array([expected.leaf(twin.decisions(expected.scores(x))) for x in X])
+            assigned = np.array([expected.leaf(reference.decisions(expected.scores(x))) for x in X])
             n_times += 1
         rows = [
-            twin.augment(expected, x, y, inference="exact", loss="cross_entropy", assigned=int(a))
+            reference.augment(
+                expected, x, y, inference="exact", loss="cross_entropy", assigned=int(a)
+            )
             for x, y, a in zip(X, Y, assigned, strict=True)
         ]
         last = float(weight @ [row.bound for row in rows])
-        expected, velocity = twin.step(
+        expected, velocity = reference.step(
             expected,
             velocity,
             X.astype(np.float64),
@@ -421,8 +423,8 @@ def start_within(tree, nu, max_features):
     for i in range(len(b)):
         if max_features:
             W[i, np.argsort(-np.abs(W[i]), kind="stable")[max_features:]] = 0.0
-        W[i], b[i] = twin.project(W[i], b[i], nu)
-    return twin.Tree(W, b, tree.children, tree.theta.astype(np.float64))
+        W[i], b[i] = reference.project(W[i], b[i], nu)
+    return reference.Tree(W, b, tree.children, tree.theta.astype(np.float64))
 
 
 def test_the_number_of_threads_changes_nothing():

@@ -1,4 +1,4 @@
-"""The engine's optimizers, penalties, clipping and schedules equal their NumPy twins."""
+"""The engine's optimizers, penalties, clipping and schedules equal the NumPy reference."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from hardwood import _probes
-from reference import optimize as twin
+from reference import optimize as reference
 
 ALL_OPTIMIZERS = [
-    ("sgd", 0.0, 0.99, lambda: twin.SGD()),
-    ("sgd", 0.9, 0.99, lambda: twin.SGD(momentum=0.9)),
-    ("rmsprop", 0.0, 0.99, lambda: twin.RMSprop()),
-    ("rmsprop", 0.3, 0.99, lambda: twin.RMSprop(momentum=0.3)),
-    ("adam", 0.9, 0.999, lambda: twin.Adam()),
-    ("adam", 0.5, 0.99, lambda: twin.Adam(momentum=0.5, beta2=0.99)),
+    ("sgd", 0.0, 0.99, lambda: reference.SGD()),
+    ("sgd", 0.9, 0.99, lambda: reference.SGD(momentum=0.9)),
+    ("rmsprop", 0.0, 0.99, lambda: reference.RMSprop()),
+    ("rmsprop", 0.3, 0.99, lambda: reference.RMSprop(momentum=0.3)),
+    ("adam", 0.9, 0.999, lambda: reference.Adam()),
+    ("adam", 0.5, 0.99, lambda: reference.Adam(momentum=0.5, beta2=0.99)),
 ]
 
 
@@ -26,14 +26,14 @@ def case(n: int, steps: int = 12):
 def follow(optimizer, start, gradients, *, l1=0.0, l2=0.0, clip_norm=np.inf, lr=0.01):
     w = start.astype(np.float64)
     for g in gradients.astype(np.float64):
-        (g,) = twin.clip_by_global_norm([g], clip_norm)
-        w = twin.step(w, g, optimizer, lr, l1=l1, l2=l2)
+        (g,) = reference.clip_by_global_norm([g], clip_norm)
+        w = reference.step(w, g, optimizer, lr, l1=l1, l2=l2)
     return w
 
 
 @pytest.mark.parametrize(("name", "momentum", "decay", "make"), ALL_OPTIMIZERS)
 @pytest.mark.parametrize("n", [1, 15, 16, 17, 100])
-def test_steps_equal_the_twin(name, momentum, decay, make, n):
+def test_steps_equal_the_reference(name, momentum, decay, make, n):
     start, gradients = case(n)
     found = _probes.optimize(
         start, gradients, optimizer=name, learning_rate=0.01, momentum=momentum, decay=decay
@@ -43,7 +43,7 @@ def test_steps_equal_the_twin(name, momentum, decay, make, n):
 
 @pytest.mark.parametrize(("name", "momentum", "decay", "make"), ALL_OPTIMIZERS)
 @pytest.mark.parametrize(("l1", "l2", "clip"), [(0.05, 0, 1e30), (0, 0.1, 1e30), (0.02, 0.1, 0.5)])
-def test_penalties_and_clipping_equal_the_twin(name, momentum, decay, make, l1, l2, clip):
+def test_penalties_and_clipping_equal_the_reference(name, momentum, decay, make, l1, l2, clip):
     start, gradients = case(40)
     found = _probes.optimize(
         start,
@@ -80,26 +80,26 @@ def test_l1_makes_weights_exactly_zero(name, momentum, decay, make):
 @pytest.mark.parametrize("norm", [0.0, 0.3, 1.0, 5.0])
 def test_clipping_keeps_the_direction_and_bounds_the_length(norm):
     g = np.array([3.0, 4.0]) * norm / 5
-    (clipped,) = twin.clip_by_global_norm([g], 1.0)
+    (clipped,) = reference.clip_by_global_norm([g], 1.0)
     assert np.linalg.norm(clipped) == pytest.approx(min(norm, 1.0))
     np.testing.assert_allclose(clipped * max(norm, 1.0), g)
 
 
 def test_clipping_takes_the_norm_over_all_arrays_together():
-    a, b = twin.clip_by_global_norm([np.array([3.0]), np.array([[4.0]])], 1.0)
+    a, b = reference.clip_by_global_norm([np.array([3.0]), np.array([[4.0]])], 1.0)
     assert (a[0], b[0, 0]) == pytest.approx((0.6, 0.8))
 
 
 def test_what_is_clipped_elsewhere_counts_in_the_norm():
-    (a,) = twin.clip_by_global_norm([np.array([3.0])], 1.0, squared_norm_elsewhere=16.0)
+    (a,) = reference.clip_by_global_norm([np.array([3.0])], 1.0, squared_norm_elsewhere=16.0)
     assert a[0] == pytest.approx(0.6)
-    together = twin.clip_by_global_norm([np.array([3.0]), np.array([4.0])], 1.0)
+    together = reference.clip_by_global_norm([np.array([3.0]), np.array([4.0])], 1.0)
     assert a[0] == together[0][0]
 
 
 def test_a_soft_threshold_never_passes_zero():
     np.testing.assert_allclose(
-        twin.soft_threshold(np.array([-2.0, -0.1, 0.0, 0.1, 2.0]), 0.5), [-1.5, 0, 0, 0, 1.5]
+        reference.soft_threshold(np.array([-2.0, -0.1, 0.0, 0.1, 2.0]), 0.5), [-1.5, 0, 0, 0, 1.5]
     )
 
 
@@ -108,11 +108,11 @@ SCHEDULES = [("constant", 1), ("cosine", 1), ("cosine", 3), ("cosine", 7), ("one
 
 @pytest.mark.parametrize(("name", "cycles"), SCHEDULES)
 @pytest.mark.parametrize("n_steps", [2, 10, 100, 101])
-def test_schedules_equal_the_twin(name, cycles, n_steps):
+def test_schedules_equal_the_reference(name, cycles, n_steps):
     rate = {
-        "constant": twin.constant,
-        "cosine": lambda t, n, lr: twin.cosine(t, n, lr, restarts=cycles),
-        "one_cycle": twin.one_cycle,
+        "constant": reference.constant,
+        "cosine": lambda t, n, lr: reference.cosine(t, n, lr, restarts=cycles),
+        "one_cycle": reference.one_cycle,
     }[name]
     expected = [rate(t, n_steps, 1.0) for t in range(n_steps)]
     found = _probes.schedule(name, n_steps, cycles)

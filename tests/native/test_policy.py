@@ -1,4 +1,4 @@
-"""The engine's policy trees against their twin, and what the engine refuses."""
+"""The engine's policy trees against the NumPy reference, and the errors of the engine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def exact_policy(rng: np.random.Generator, parents: np.ndarray, d: int) -> Polic
 
 @pytest.mark.parametrize("d", [1, 3, 8, 17, 40])
 @pytest.mark.parametrize("n_nodes", [1, 2, 15, 60])
-def test_leaves_are_those_of_the_twin(rng, d, n_nodes):
+def test_leaves_are_those_of_the_reference(rng, d, n_nodes):
     tree = exact_policy(rng, make_parents(rng, n_nodes), d)
     X = rng.integers(-3, 4, size=(70, d)).astype(np.float64)
     expected = by_hand.greedy_leaves(tree.parents, tree.weights, tree.bias, X)

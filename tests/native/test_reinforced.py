@@ -1,4 +1,4 @@
-"""Reinforced trees' kernels against their twin: sampled and exact gradients, on any topology."""
+"""Kernels of reinforced trees against the NumPy reference: sampled and exact gradients."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hardwood.learn.reinforced import Reinforced, perfect_parents
-from reference import reinforced as twin
+from reference import reinforced as reference
 from reference.probes import policy_gradient
 
 LOSSES = {
@@ -38,9 +38,11 @@ def random_parents(rng: np.random.Generator, n_inner: int, most_children: int) -
     return tuple(parents)
 
 
-def random_policy(rng, parents, n_columns, n_outputs, scale=1.0, temperature=1.0) -> twin.Policy:
+def random_policy(
+    rng, parents, n_columns, n_outputs, scale=1.0, temperature=1.0
+) -> reference.Policy:
     m = len(parents) - len(set(parents[1:])) - 1  # leaves less one
-    return twin.Policy(
+    return reference.Policy(
         parents,
         (scale * rng.normal(size=(m, n_columns))).astype(np.float32),
         (scale * rng.normal(size=m)).astype(np.float32),
@@ -150,7 +152,7 @@ def drawn_case(case, n=5):
 
 
 @given(CASES, st.booleans())
-def test_the_sampled_gradient_is_the_twins(case, by_lanes):
+def test_the_sampled_gradient_is_that_of_the_reference(case, by_lanes):
     rng, policy, X, Y, weight = drawn_case(case)
     uniforms = rng.random((len(X), depth_of(policy.parents), case["n_samples"]), dtype=np.float32)
     n_values = case["n_outputs"] if case["loss"] in CLASS_LOSSES else 1
@@ -170,7 +172,7 @@ def test_the_sampled_gradient_is_the_twins(case, by_lanes):
         by_lanes=by_lanes,
     )
     expected = [
-        twin.sampled_gradient(
+        reference.sampled_gradient(
             policy,
             x,
             y,
@@ -187,7 +189,7 @@ def test_the_sampled_gradient_is_the_twins(case, by_lanes):
 
 
 @given(CASES)
-def test_the_exact_gradient_is_the_twins(case):
+def test_the_exact_gradient_is_that_of_the_reference(case):
     _, policy, X, Y, weight = drawn_case(case)
     found = engine_gradient(
         policy, X, Y, weight, case["loss"], gradient="exact", entropy=case["entropy"]
@@ -198,25 +200,27 @@ def test_the_exact_gradient_is_the_twins(case):
         "entropy": case["entropy"],
     }
     rows = list(zip(X, Y, strict=True))
-    expected = [twin.exact_gradient(policy, x, y, **options) for x, y in rows]
+    expected = [reference.exact_gradient(policy, x, y, **options) for x, y in rows]
     assert_close(found, summed(expected, weight))
-    losses = [twin.expected_cost(policy, x, y, **(options | {"entropy": 0.0})) for x, y in rows]
+    losses = [
+        reference.expected_cost(policy, x, y, **(options | {"entropy": 0.0})) for x, y in rows
+    ]
     assert found["loss"] == pytest.approx((weight / len(X)) @ losses, rel=1e-4, abs=1e-4)
 
 
 @pytest.mark.parametrize("loss", ["cross_entropy", "squared_error"])
 @pytest.mark.parametrize("entropy", [0.0, 0.4])
-def test_the_twins_exact_gradient_is_the_derivative(loss, entropy):
+def test_the_exact_gradient_of_the_reference_is_the_derivative(loss, entropy):
     rng = np.random.default_rng(3)
     policy = random_policy(rng, (-1, 0, 0, 0, 1, 1, 3, 3), 3, 2, temperature=1.7)
-    policy = twin.Policy(
+    policy = reference.Policy(
         policy.parents,
         *(a.astype(np.float64) for a in (policy.W, policy.b, policy.alpha)),
         policy.temperature,
     )
     x, y = rng.normal(size=3), random_targets(rng, loss, 1, 2)[0]
     options = {"loss": loss, "parameter": 0.0, "entropy": entropy}
-    gradient = twin.exact_gradient(policy, x, y, **options)
+    gradient = reference.exact_gradient(policy, x, y, **options)
     for array, slope in (
         (policy.W, gradient.W),
         (policy.b, gradient.b),
@@ -225,9 +229,9 @@ def test_the_twins_exact_gradient_is_the_derivative(loss, entropy):
         for at in np.ndindex(array.shape):
             step, before = 1e-6, array[at]
             array[at] = before + step
-            up = twin.expected_cost(policy, x, y, **options)
+            up = reference.expected_cost(policy, x, y, **options)
             array[at] = before - step
-            down = twin.expected_cost(policy, x, y, **options)
+            down = reference.expected_cost(policy, x, y, **options)
             array[at] = before
             assert slope[at] == pytest.approx((up - down) / (2 * step), abs=1e-6)
 

@@ -1,4 +1,4 @@
-"""Routing and linear leaves equal their NumPy twins, whatever the batch, dtype and threads."""
+"""Routing and linear leaves equal the NumPy reference, whatever the batch, dtype and threads."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def by_hand(tree: ObliqueTree, X: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("n_features", [1, 7, 8, 9, 16, 17, 33, 54, 64, 65, 100, 200])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("missing", [False, True])
-def test_leaves_equal_the_twin(rng, n_features, dtype, missing):
+def test_leaves_equal_the_reference(rng, n_features, dtype, missing):
     tree = dyadic_tree(rng, n_splits=25, n_features=n_features)
     X = (rng.integers(-8, 9, size=(203, n_features)) / 4).astype(dtype)
     if missing:
@@ -95,7 +95,7 @@ def outputs_of(tree: ObliqueTree, X: np.ndarray | sparse.csr_matrix, n_threads: 
 
 
 def outputs_by_hand(tree: ObliqueTree, X: np.ndarray | sparse.csr_matrix, leaves: np.ndarray):
-    """What the twin answers at the leaves that the engine found, and the size of the terms."""
+    """What the reference answers at the leaves that the engine found, and the size of the terms."""
     # Rows meet a tree unscaled: what is rounded to float32 is x - center.
     features = (dataclasses.replace(feature, scale=1.0) for feature in tree.schema.features)
     columns = encode(Schema(tuple(features)), X).astype(np.float64)
@@ -116,8 +116,8 @@ CASES = [
 @pytest.mark.parametrize("k", [1, 2, 5])
 @pytest.mark.parametrize("n_features", [1, 4, 8, 13, 33])
 @pytest.mark.parametrize("mixed", [False, True])
-def test_answers_of_linear_leaves_equal_the_twin(rng, task, link, k, n_features, mixed):
-    """Up to float64 sums: the twin is given the same float32 values."""
+def test_answers_of_linear_leaves_equal_the_reference(rng, task, link, k, n_features, mixed):
+    """Up to float64 sums: the reference is given the same float32 values."""
     tree = make_tree(
         rng, n_splits=12, n_features=n_features, k=k, task=task, mixed=mixed, linear=True, link=link
     )

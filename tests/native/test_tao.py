@@ -1,4 +1,4 @@
-"""Alternating optimization against its twin: reduced problems, thresholds, logistic regressions."""
+"""TAO against the NumPy reference: reduced problems, thresholds, logistic regressions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hardwood import _native, _probes
 from hardwood.table import Schema, Table
 from native.test_non_greedy import LOSSES, random_targets, random_tree
-from reference import tao as twin
+from reference import tao as reference
 
 OPTIONS = {
     "l1": [0.1],
@@ -36,7 +36,7 @@ def engine_losses(tree, loss: str) -> tuple[str, np.ndarray | None]:
     """The loss as the engine takes it: of classes, with a table (L, k)."""
     if loss not in OF_CLASSES:
         return loss, None
-    objective, k = twin.Objective(loss), tree.theta.shape[1]
+    objective, k = reference.Objective(loss), tree.theta.shape[1]
     table = [
         [objective.of(tree, leaf, np.zeros(0), np.array([label])) for label in range(k)]
         for leaf in range(len(tree.theta))
@@ -45,7 +45,7 @@ def engine_losses(tree, loss: str) -> tuple[str, np.ndarray | None]:
 
 
 class Case:
-    """A random tree over random rows, for the engine and for the twin."""
+    """A random tree over random rows, for the engine and for the reference."""
 
     def __init__(self, seed: int, loss: str, n: int = 60, n_splits: int = 6, is_linear=False):
         rng = np.random.default_rng(seed)
@@ -55,9 +55,9 @@ class Case:
         self.tree = random_tree(rng, n_splits, X.shape[1], k)
         target = random_targets(rng, of_target, n, k).astype(np.float32).reshape(n, -1)
         weight = (rng.random(n) * (rng.random(n) < 0.9)).astype(np.float32)
-        self.rows = twin.Rows(X, target, weight)
+        self.rows = reference.Rows(X, target, weight)
         A = rng.normal(size=(n_splits + 1, k, X.shape[1])).astype(np.float32)
-        self.objective = twin.Objective(loss, LOSSES.get(loss, 0.0), A if is_linear else None)
+        self.objective = reference.Objective(loss, LOSSES.get(loss, 0.0), A if is_linear else None)
         name, table = engine_losses(self.tree, loss)
         flat = A.reshape(-1, X.shape[1]) if is_linear else None
         self.arguments = (
@@ -83,8 +83,10 @@ class Case:
         )
 
     def after(self, answer):
-        """The twin's tree with the splits that a sweep found."""
-        return twin.Tree(answer["weights"], answer["bias"], self.tree.children, self.tree.theta)
+        """The reference's tree with the splits that a sweep found."""
+        return reference.Tree(
+            answer["weights"], answer["bias"], self.tree.children, self.tree.theta
+        )
 
 
 # Linear leaves are fitted to losses that have a slope.
@@ -92,18 +94,18 @@ EVERY_LEAF = [(loss, False) for loss in EVERY_LOSS] + [(loss, True) for loss in 
 
 
 @pytest.mark.parametrize(("loss", "is_linear"), EVERY_LEAF)
-def test_the_reduced_problem_of_a_node_is_the_twins(loss, is_linear):
+def test_the_reduced_problem_of_a_node_is_that_of_the_reference(loss, is_linear):
     for seed in range(5):
         case = Case(seed, loss, is_linear=is_linear)
         for node in range(len(case.tree.children)):
-            at = twin.rows_at(case.tree, node, case.rows.X)
+            at = reference.rows_at(case.tree, node, case.rows.X)
             rows, sign, cost = case.table.reduced(
                 *case.arguments,
                 **case.options,
                 node=node,
                 rows_at_node=np.array(at, dtype=np.int32),
             )
-            expected = twin.reduced_problem(case.tree, node, case.rows, case.objective)
+            expected = reference.reduced_problem(case.tree, node, case.rows, case.objective)
             assert rows.tolist() == expected.rows
             np.testing.assert_array_equal(sign, expected.sign)
             np.testing.assert_allclose(cost, expected.cost, rtol=2e-4, atol=2e-5)
@@ -120,24 +122,24 @@ def test_the_best_threshold_is_that_of_trying_all(rows):
     sign = np.array([1.0 if row[1] else -1.0 for row in rows], dtype=np.float32)
     cost = np.array([float(row[2]) for row in rows])
     at, loss, gap = _probes.best_threshold(score, sign, cost)
-    best, widest = twin.best_threshold(score.astype(np.float64), sign, cost)
+    best, widest = reference.best_threshold(score.astype(np.float64), sign, cost)
     assert loss == best
     assert gap == widest
-    assert twin.reduced_loss(score, -np.float32(at), sign, cost) == loss
+    assert reference.reduced_loss(score, -np.float32(at), sign, cost) == loss
 
 
 @pytest.mark.parametrize(("l1", "l2"), [(0.0, 0.0), (0.5, 0.0), (3.0, 0.0), (0.5, 2.0), (1e6, 0.0)])
-def test_logistic_regression_finds_the_twins_optimum(l1, l2):
+def test_logistic_regression_finds_the_optimum_of_the_reference(l1, l2):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(150, 5)).astype(np.float32) @ rng.normal(size=(5, 5)).astype(np.float32)
     noise = rng.logistic(size=150)
     sign = np.where(X[:, 0] - 0.5 * X[:, 1] + noise > 0.5, 1.0, -1.0).astype(np.float32)
     weight = rng.random(150).astype(np.float32)
     w, b, objective, _ = _probes.solve_logistic(X, sign, weight, l1=l1, l2=l2, tolerance=1e-9)
-    expected = twin.solve_logistic(X, sign, weight, l1, l2)
-    best = twin.logistic_objective(*expected, X, sign, weight, l1, l2)
+    expected = reference.solve_logistic(X, sign, weight, l1, l2)
+    best = reference.logistic_objective(*expected, X, sign, weight, l1, l2)
     assert objective == pytest.approx(best, rel=1e-5)
-    found = twin.logistic_objective(w.astype(np.float64), b, X, sign, weight, l1, l2)
+    found = reference.logistic_objective(w.astype(np.float64), b, X, sign, weight, l1, l2)
     assert found == pytest.approx(objective, rel=1e-5)
     np.testing.assert_array_equal(w == 0, expected[0] == 0)
     np.testing.assert_allclose(w, expected[0], atol=2e-3)
@@ -169,25 +171,25 @@ def test_logistic_regression_is_the_same_for_any_number_of_threads():
 def test_what_a_sweep_says_it_gains_is_what_the_loss_falls_by(loss, from_the_root):
     for seed in range(4):
         case = Case(seed, loss)
-        before = twin.total_loss(case.tree, case.rows, case.objective)
+        before = reference.total_loss(case.tree, case.rows, case.objective)
         answer = case.sweep(from_the_root=from_the_root)
-        after = twin.total_loss(case.after(answer), case.rows, case.objective)
+        after = reference.total_loss(case.after(answer), case.rows, case.objective)
         assert answer["gain"] >= 0
         assert before - after == pytest.approx(answer["gain"], rel=1e-3, abs=1e-3)
         assert answer["n_changed"] > 0
 
 
 @pytest.mark.parametrize("loss", ["misclassification", "squared_error"])
-def test_a_sweep_gains_about_as_much_as_the_twins(loss):
+def test_a_sweep_gains_about_as_much_as_the_reference(loss):
     """Both take the splits of logistic regression, the engine also where they gain nothing yet."""
-    gains, of_twin = [], []
+    gains, of_reference = [], []
     for seed in range(6):
         case = Case(seed, loss, n=40, n_splits=3)
-        before = twin.total_loss(case.tree, case.rows, case.objective)
+        before = reference.total_loss(case.tree, case.rows, case.objective)
         gains.append(case.sweep()["gain"])
-        tree = twin.sweep(case.tree, case.rows, case.objective, OPTIONS["l1"][0])
-        of_twin.append(before - twin.total_loss(tree, case.rows, case.objective))
-    assert sum(gains) == pytest.approx(sum(of_twin), rel=0.15)
+        tree = reference.sweep(case.tree, case.rows, case.objective, OPTIONS["l1"][0])
+        of_reference.append(before - reference.total_loss(tree, case.rows, case.objective))
+    assert sum(gains) == pytest.approx(sum(of_reference), rel=0.15)
 
 
 def test_a_sweep_is_the_same_for_any_number_of_threads():
@@ -202,9 +204,9 @@ def test_a_sweep_is_the_same_for_any_number_of_threads():
 def test_a_sweep_without_time_stays_a_tree_with_the_gain_it_says(seconds):
     """However far it comes: threads and clocks decide that."""
     case = Case(0, "cross_entropy", n=2000, n_splits=15)
-    before = twin.total_loss(case.tree, case.rows, case.objective)
+    before = reference.total_loss(case.tree, case.rows, case.objective)
     answer = case.sweep(seconds=seconds)
-    after = twin.total_loss(case.after(answer), case.rows, case.objective)
+    after = reference.total_loss(case.after(answer), case.rows, case.objective)
     assert before - after == pytest.approx(answer["gain"], rel=1e-3, abs=1e-3)
     assert not answer["interrupted"]
     if seconds == 0:
@@ -226,8 +228,8 @@ def test_a_price_makes_weights_zero_and_is_part_of_the_gain():
     free, priced = case.sweep(), case.sweep(l0=3.0, l1=[10.0, 1.0, 0.1])
     n_free, n_priced = (np.count_nonzero(a["weights"]) for a in (free, priced))
     assert n_priced < n_free
-    before = twin.total_loss(case.tree, case.rows, case.objective)
-    after = twin.total_loss(case.after(priced), case.rows, case.objective)
+    before = reference.total_loss(case.tree, case.rows, case.objective)
+    after = reference.total_loss(case.after(priced), case.rows, case.objective)
     prices = 3.0 * (np.count_nonzero(case.tree.W) - n_priced)
     assert before - after + prices == pytest.approx(priced["gain"], rel=1e-3)
 

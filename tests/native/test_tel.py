@@ -1,4 +1,4 @@
-"""What the engine computes for the tree ensemble layer equals the NumPy twin. No torch here."""
+"""The engine of the tree ensemble layer equals the NumPy reference. Needs no torch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reference import tel
 # Largest error, in parts of the natural scale: what the absolute values of an entry's terms add up
 # to, of the entry where that is largest.
 TOLERANCE = {np.float32: 1e-6, np.float64: 1e-13}
-# Of single precision: the engine and its twin see one number, and its half exactly.
+# Of single precision: the engine and the reference see one number, and its half exactly.
 GAMMAS = [float(np.float32(gamma)) for gamma in (1e-4, 1e-2, 0.1, 1.0, 10.0)]
 PARTS = ("dX", "dW", "db", "dO")
 
@@ -53,7 +53,7 @@ class Case:
 def dyadic(rng: np.random.Generator, shape, unit: float, bound: float) -> np.ndarray:
     """Multiples of a power of two: dot products of them are exact, also in float32.
 
-    So the engine and its twin see the very same scores, also those at -+gamma/2.
+    So the engine and the reference compute the same scores, also those at -+gamma/2.
     """
     n = int(bound / unit)
     return rng.integers(-n, n + 1, size=shape) * unit
@@ -104,7 +104,7 @@ def reachable(case: Case, n_threads: int = 1) -> np.ndarray:
     return leaves
 
 
-def twin(case: Case) -> tuple[np.ndarray, ...]:
+def reference(case: Case) -> tuple[np.ndarray, ...]:
     """Answers, then gradients."""
     return tel.forward(*case.parts, *case.how), *tel.backward(*case.parts, case.slope, *case.how)
 
@@ -138,8 +138,8 @@ def errors(case: Case, found: Sequence[np.ndarray], expected: Sequence[np.ndarra
     return answer
 
 
-def assert_equals_the_twin(case: Case, tolerance: float | None = None) -> None:
-    found = errors(case, [forward(case), *backward(case)], twin(case))
+def assert_equals_the_reference(case: Case, tolerance: float | None = None) -> None:
+    found = errors(case, [forward(case), *backward(case)], reference(case))
     tolerance = TOLERANCE[case.X.dtype.type] if tolerance is None else tolerance
     assert max(found) <= tolerance, dict(zip(("answers", *PARTS), found, strict=True))
 
@@ -159,7 +159,7 @@ def assert_same_bits(found: Sequence[np.ndarray], expected: Sequence[np.ndarray]
 @pytest.mark.parametrize("d", [1, 7, 8, 20, 100])
 def test_any_size(d, k, T, n, dtype):
     for gamma in (0.5, 64.0):  # few leaves, all leaves
-        assert_equals_the_twin(make_case(n, d, k, T, 4, gamma, dtype=dtype))
+        assert_equals_the_reference(make_case(n, d, k, T, 4, gamma, dtype=dtype))
 
 
 @each_dtype
@@ -168,7 +168,7 @@ def test_any_size(d, k, T, n, dtype):
 @pytest.mark.parametrize("depth", [1, 2, 3, 4, 5, 6, 8, 10])
 def test_any_depth_gamma_and_activation(depth, gamma, activation, dtype):
     n = 70 if depth < 10 else 30
-    assert_equals_the_twin(make_case(n, 7, 2, 3, depth, gamma, activation, dtype))
+    assert_equals_the_reference(make_case(n, 7, 2, 3, depth, gamma, activation, dtype))
 
 
 @each_dtype
@@ -213,14 +213,14 @@ def test_all_leaves_reached_by_all(depth, activation, dtype):
     case = make_case(280, 20, 3, 2, depth, dtype=dtype, activation=activation)
     case = replace(case, gamma=4096.0)
     assert (reachable(case) == 2**depth).all()
-    assert_equals_the_twin(case)
+    assert_equals_the_reference(case)
 
 
 @each_dtype
 @pytest.mark.parametrize("gamma", [0.5, 4096.0])
 def test_deep_trees(gamma, dtype):
     case = replace(make_case(20, 5, 1, 1, 12, dtype=dtype), gamma=gamma)
-    assert_equals_the_twin(case)
+    assert_equals_the_reference(case)
 
 
 @each_dtype
@@ -230,7 +230,7 @@ def test_one_leaf_reached_by_each(gamma, dtype):
     case = make_case(300, 8, 3, 4, 6, gamma, dtype=dtype)
     case = replace(case, b=case.b + np.sign(case.b + 1e-9).astype(dtype) * dtype(1e3))
     assert (reachable(case) == 1).all()
-    assert_equals_the_twin(case)
+    assert_equals_the_reference(case)
     dX, dW, db, dO = backward(case)
     assert not dX.any()
     assert not dW.any()
@@ -250,7 +250,7 @@ def test_one_leaf_reached_by_each(gamma, dtype):
     activation=st.sampled_from(tel.ACTIVATIONS),
 )
 def test_whatever_the_sizes(dtype, n, d, k, T, depth, gamma, activation):
-    assert_equals_the_twin(make_case(n, d, k, T, depth, gamma, activation, dtype))
+    assert_equals_the_reference(make_case(n, d, k, T, depth, gamma, activation, dtype))
 
 
 # Numerical care
@@ -378,7 +378,7 @@ def test_what_asking_for_fractions_would_drop():
 def test_single_precision_of_real_numbers(depth, gamma, activation, rng):
     """A score is rounded to some 1e-7 of its terms, which is that over gamma of the band."""
     case = real_case(rng, depth, gamma, activation)
-    assert_equals_the_twin(case, 1e-6 * max(1.0, 0.5 / gamma))
+    assert_equals_the_reference(case, 1e-6 * max(1.0, 0.5 / gamma))
 
 
 # What a layer promises

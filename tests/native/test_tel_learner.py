@@ -13,7 +13,7 @@ from hardwood.learn import Training
 from hardwood.learn.tel import TEL
 from hardwood.table import Schema
 from reference import optimize
-from reference import tel as twin
+from reference import tel as reference
 
 N, D, K, TREES, DEPTH = 11, 3, 2, 2, 3
 GAMMA, RATE, L2, PASSES = 0.8, 0.05, 0.3, 3
@@ -99,31 +99,31 @@ def replayed(problem, batches, *, batch_norm, l2):
     X, target, weight = (problem[key].astype(np.float64) for key in ("X", "target", "weight"))
     parameters = [part.astype(np.float64) for part in problem["start"]]
     optimizers = [optimize.Adam(beta2=0.99, eps=1e-7) for _ in parameters]
-    mean, variance = twin.batch_statistics(X, weight)
+    mean, variance = reference.batch_statistics(X, weight)
     reached = []
     for rows in batches:
         x = X[rows]
         if batch_norm and len(rows) > 1:
-            x = twin.batch_normalized(x, weight[rows])
+            x = reference.batch_normalized(x, weight[rows])
         elif batch_norm:  # one row has no variance: it is taken as an answer's are
-            x = (x - mean) / np.sqrt(variance + twin.BATCH_NORM_EPSILON)
-        answers = twin.forward(x, *parameters, GAMMA, "smooth_step")
+            x = (x - mean) / np.sqrt(variance + reference.BATCH_NORM_EPSILON)
+        answers = reference.forward(x, *parameters, GAMMA, "smooth_step")
         slope = (answers - target[rows]) * weight[rows, None] / len(rows)
-        gradients = twin.backward(x, *parameters, slope, GAMMA, "smooth_step")[1:]
-        reached.append(twin.reachable_leaves(x, *parameters[:2], GAMMA, "smooth_step"))
+        gradients = reference.backward(x, *parameters, slope, GAMMA, "smooth_step")[1:]
+        reached.append(reference.reachable_leaves(x, *parameters[:2], GAMMA, "smooth_step"))
         for i, penalty in enumerate((l2, 0.0, 0.0)):  # the splits' weights alone are penalized
             parameters[i] = optimize.step(
                 parameters[i], gradients[i], optimizers[i], RATE, l2=penalty
             )
     if batch_norm:
-        parameters[:2] = twin.folded(*parameters[:2], mean, variance)
+        parameters[:2] = reference.folded(*parameters[:2], mean, variance)
     return parameters, reached
 
 
 @pytest.mark.parametrize("batch_norm", [True, False])
 @pytest.mark.parametrize("l2", [0.0, L2])
 @pytest.mark.parametrize("batch_size", [5, 4, 11])  # 5: the last batch of a pass is one row
-def test_steps_are_those_of_the_twin(problem, batch_size, l2, batch_norm):
+def test_steps_are_those_of_the_reference(problem, batch_size, l2, batch_norm):
     answer, batches = learned(problem, batch_size, batch_norm=batch_norm, l2=l2)
     n_batches = math.ceil(N / batch_size)
     # Asked once more when all is over: for the loss of what is returned, on all rows.

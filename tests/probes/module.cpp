@@ -1,7 +1,7 @@
 #include "probes/probes.hpp"
 
 NB_MODULE(_probes, m) {
-  m.doc() = "Parts of the engine, for tests against their NumPy twins and for benchmarks.";
+  m.doc() = "Parts of the engine, for tests against their NumPy reference and for benchmarks.";
   hardwood::bind_parts(m);
   hardwood::bind_learners(m);
   hardwood::bind_splits(m);

@@ -1,1 +1,1 @@
-"""Slow NumPy twins of the native kernels: the oracle of the tests, and nothing else."""
+"""Slow NumPy references of the native kernels, used only as the oracle of the tests."""

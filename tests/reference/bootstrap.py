@@ -1,4 +1,4 @@
-"""Twin of the engine's bootstrap samples, by whole numbers of Python.
+"""Reference of the engine's bootstrap samples, in Python integers.
 
 A forest's member learns from rows drawn with replacement (DGT, Sec. C.3.1). What is drawn is a pure
 function of the seed and the member's number, so a forest is the same for any number of threads, and

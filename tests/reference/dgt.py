@@ -1,4 +1,4 @@
-r"""NumPy twin of the DGT kernels. It reads like the paper, is slow, and is the oracle of the tests.
+r"""NumPy reference of the DGT kernels: slow, close to the paper, the oracle of the tests.
 
 A. Karthikeyan, N. Jain, N. Natarajan, P. Jain: *Learning Accurate Decision Trees with Bandit
 Feedback via Quantized Gradient Descent*. TMLR 2022.
@@ -30,7 +30,7 @@ What differs from the paper
 
 1. Decisions are sign(a) S(i, l), as in Alg. 2, and not sigma_step(a S(i, l)), as in Eq. (2) and
    (4). They differ only at a = 0, where Eq. (2) opens both children; here the sample goes right.
-2. Over-parametrisation (Sec. 3.2) is in ``layers.py``: here the product of the layers is W.
+2. Overparameterization (Sec. 3.2) is in ``layers.py``: here the product of the layers is W.
 3. K >= 1 outputs and a batch: the gradient of the loss with respect to the prediction is
    contracted with the gradient of the prediction, as Alg. 3 says in words.
 4. PAT has no softmax behind its product of sigmoids (Sec. C.3.1 has one): they are a distribution

@@ -1,4 +1,4 @@
-"""Twin of the engine's encoder: a table's entries -> the columns that a split multiplies."""
+"""NumPy reference of the engine's encoder: from a table to the columns that a split multiplies."""
 
 from __future__ import annotations
 

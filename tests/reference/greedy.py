@@ -1,4 +1,4 @@
-r"""Twin of the engine's greedy trees, one row and one threshold at a time.
+r"""NumPy reference of the engine's greedy trees, one row and one threshold at a time.
 
 Breiman, Friedman, Olshen, Stone. Classification and Regression Trees. 1984.
 Murthy, Kasif, Salzberg. A System for Induction of Oblique Decision Trees. JAIR 1994. [OC1]

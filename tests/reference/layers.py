@@ -1,4 +1,4 @@
-r"""NumPy twin of the over-parametrised splits of DGT (Sec. 3.2), in float64.
+r"""NumPy reference of the overparameterized splits of DGT (Sec. 3.2), in float64.
 
 The splits are the product of L linear layers without activation, over samples with a constant one
 at the end, so that the last column of the product is the bias:

@@ -1,4 +1,4 @@
-r"""NumPy twins of the engine's losses: value per sample and gradient by the prediction, in float64.
+r"""NumPy reference of the engine's losses: value per sample and gradient, in float64.
 
 Every function takes the prediction ``f (n, k)`` as the leaves hold it, before the link, and the
 target. A value is ``(n,)``, a gradient ``(n, k)``. Losses of several outputs are *means* over the
@@ -155,21 +155,21 @@ def squared_codes_gradient(f: np.ndarray, y: np.ndarray) -> np.ndarray:
     return 2.0 * (f - _codes(f, y))
 
 
-class Twin(NamedTuple):
+class ReferenceLoss(NamedTuple):
     """A loss as a pair of functions."""
 
     value: Callable[..., np.ndarray]
     gradient: Callable[..., np.ndarray]
 
 
-LOSSES: dict[str, Twin] = {
-    "squared_error": Twin(squared_error, squared_error_gradient),
-    "absolute_error": Twin(absolute_error, absolute_error_gradient),
-    "huber": Twin(huber, huber_gradient),
-    "quantile": Twin(quantile, quantile_gradient),
-    "poisson": Twin(poisson, poisson_gradient),
-    "logistic": Twin(logistic, logistic_gradient),
-    "cross_entropy": Twin(cross_entropy, cross_entropy_gradient),
-    "hinge": Twin(hinge, hinge_gradient),
-    "squared_codes": Twin(squared_codes, squared_codes_gradient),
+LOSSES: dict[str, ReferenceLoss] = {
+    "squared_error": ReferenceLoss(squared_error, squared_error_gradient),
+    "absolute_error": ReferenceLoss(absolute_error, absolute_error_gradient),
+    "huber": ReferenceLoss(huber, huber_gradient),
+    "quantile": ReferenceLoss(quantile, quantile_gradient),
+    "poisson": ReferenceLoss(poisson, poisson_gradient),
+    "logistic": ReferenceLoss(logistic, logistic_gradient),
+    "cross_entropy": ReferenceLoss(cross_entropy, cross_entropy_gradient),
+    "hinge": ReferenceLoss(hinge, hinge_gradient),
+    "squared_codes": ReferenceLoss(squared_codes, squared_codes_gradient),
 }

@@ -1,4 +1,4 @@
-"""Twin of the non-greedy kernels: loss-augmented inference and a step, by the definitions.
+"""NumPy reference of the non-greedy kernels: loss-augmented inference and a step, by definition.
 
 Everything is written for one tree of any topology and float64. A tree is (W, b, children, theta)
 with children as `ObliqueTree` has them and leaves numbered from left to right.

@@ -1,4 +1,4 @@
-r"""NumPy twins of the engine's optimizers, schedules, clipping and penalties, in float64.
+r"""NumPy reference of the engine's optimizers, schedules, clipping and penalties, in float64.
 
 One step of the engine, in this order: clip the gradient of the data to a global norm, add the L2
 term, let the optimizer move the weights, shrink them towards zero by the proximal step of the L1

@@ -1,4 +1,4 @@
-"""Policy trees by hand: the twin of ``native/tree/policy.hpp`` and ``policy_search.hpp``."""
+"""Policy trees by hand: the reference of ``native/tree/policy.hpp`` and ``policy_search.hpp``."""
 
 from __future__ import annotations
 

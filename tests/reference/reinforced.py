@@ -1,4 +1,4 @@
-r"""Twin of the reinforced trees' kernels: trajectories, costs and gradients, by the definitions.
+r"""NumPy reference of reinforced trees: trajectories, costs and gradients, by definition.
 
 Everything is written for one row and float64. A policy tree is (parents, W, b, alpha): the first
 way of a node has the score 0, every other way a row of W and b, node by node; leaves are numbered

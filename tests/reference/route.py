@@ -1,4 +1,4 @@
-"""Routing and answering by hand: the twins of ``native/tree/route.hpp`` and ``answer.hpp``."""
+"""Routing and answering by hand: the reference of ``native/tree/route.hpp`` and ``answer.hpp``."""
 
 from __future__ import annotations
 

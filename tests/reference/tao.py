@@ -1,4 +1,4 @@
-"""Twin of alternating optimization: the reduced problem, thresholds and a sweep, by definition.
+"""NumPy reference of TAO: the reduced problem, thresholds and a sweep, by definition.
 
 Everything is written for one tree of any topology and float64. A tree is `non_greedy.Tree`: (W, b,
 children, theta), with leaves numbered from left to right. The loss is a name of

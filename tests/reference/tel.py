@@ -1,4 +1,4 @@
-r"""NumPy twin of the tree ensemble layer. It reads like the paper, is slow: the tests' oracle.
+r"""NumPy reference of the tree ensemble layer: slow, close to the paper, the oracle of the tests.
 
 H. Hazimeh, N. Ponomareva, P. Mol, Z. Tan, R. Mazumder: *The Tree Ensemble Layer: Differentiability
 meets Conditional Computation*. ICML 2020.

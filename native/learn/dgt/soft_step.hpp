@@ -1,6 +1,6 @@
 // DGT with annealed routing: every decision is a sigmoid that sharpens while the tree is learned, the
 // prediction is the mean over all leaves, and gradients are exact (Sec. 3.3, Table 7 (c)). With the
-// product form this is PAT, the paper's probabilistic annealed tree. Twin: tests/reference/dgt.py.
+// product form this is PAT, the paper's probabilistic annealed tree. NumPy reference: tests/reference/dgt.py.
 //
 //   product  q_l = prod over the path of sigma(s a) or sigma(-s a)                      Eq. (2)
 //   sum      q = softmax over the leaves of s sum_i S(i, l) u_i,  u = 2 sigma(s a) - 1    Eq. (4)

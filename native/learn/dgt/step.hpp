@@ -1,4 +1,4 @@
-// DGT: dense gradient trees, the step. Compiled for each instruction set. Twin: tests/reference/dgt.py.
+// DGT: dense gradient trees, the step. Compiled for each instruction set. NumPy reference: tests/reference/dgt.py.
 //
 // Karthikeyan, Jain, Natarajan, Jain. Learning accurate decision trees with bandit feedback via
 // quantized gradient descent. TMLR 2022.

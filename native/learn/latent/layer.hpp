@@ -1,5 +1,5 @@
 // Latent trees as a layer of a network: traversals z and activities a of a batch (Eq. 3), and the
-// gradient through both (Section 3.2). In float32 and float64. Twin: tests/reference/latent.py.
+// gradient through both (Section 3.2). In float32 and float64. NumPy reference: tests/reference/latent.py.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Which nodes of a tree are active: the pruning program of latent trees. Twin: tests/reference/latent.py.
+// Which nodes of a tree are active: the pruning program of latent trees. NumPy reference: tests/reference/latent.py.
 //
 // Zantedeschi, Kusner, Niculae. Learning Binary Decision Trees by Argmin Differentiation. ICML 2021.
 //

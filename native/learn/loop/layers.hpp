@@ -1,5 +1,5 @@
 // Overparameterized splits: W = W_L ... W_1 over [x; 1], learned by its factors (DGT, Sec. 3.2; the
-// optimization of such products: Arora, Cohen, Hazan. ICML 2018). Twin: tests/reference/layers.py.
+// optimization of such products: Arora, Cohen, Hazan. ICML 2018). NumPy reference: tests/reference/layers.py.
 //
 // The factors are never applied to samples. A step multiplies them into W (m, d + 1), the learner
 // works with W, and the gradient G of W gives that of each factor:

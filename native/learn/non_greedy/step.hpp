@@ -10,7 +10,7 @@
 // where it is 0, and leaves a subtree out when even its largest loss could not make up for it. Ties
 // go to the leaf furthest left, whatever the way of searching.
 //
-// Twin: tests/reference/non_greedy.py. What other code calls is NonGreedyLearner, learner.hpp.
+// NumPy reference: tests/reference/non_greedy.py. What other code calls is NonGreedyLearner, learner.hpp.
 #pragma once
 
 #include "learn/loop/leaf_losses.hpp"

@@ -10,7 +10,7 @@
 // branch c by  sum_h (G_h - baseline) (1[h takes c] - pi_c). Costs run from the leaves upwards, so
 // that one pass down and one pass up is all there is.
 //
-// Twin: tests/reference/reinforced.py. What other code calls is ReinforcedLearner.
+// NumPy reference: tests/reference/reinforced.py. What other code calls is ReinforcedLearner.
 #pragma once
 
 #include "learn/loop/leaf_losses.hpp"

@@ -3,7 +3,7 @@
 // Carreira-Perpinan, Tavallali. Alternating Optimization of Decision Trees, with Application to
 // Learning Sparse Oblique Trees. NeurIPS 2018.
 //
-// Twin: tests/reference/tao.py. What other code calls is sweep.hpp.
+// NumPy reference: tests/reference/tao.py. What other code calls is sweep.hpp.
 #pragma once
 
 #include "learn/non_greedy/step.hpp"

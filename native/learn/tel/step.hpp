@@ -6,7 +6,7 @@
 // and the gradient by the node's score is  p S'(t) (v(right) - v(left)),  zero unless 0 < S < 1: the
 // fractional nodes, of which a sample has as many as leaves it reaches, less one. The paper's sums
 // over leaves are p v; written so, nothing is divided by S or 1 - S, and no digits are lost where
-// these are small. Twin: tests/reference/tel.py.
+// these are small. NumPy reference: tests/reference/tel.py.
 #pragma once
 
 #include "tree/soft.hpp"

@@ -4,7 +4,7 @@
 #include "core/gemm.hpp"
 #include "core/loss.hpp"
 #include "core/optimizer.hpp"
-#include "explain/shapley/steps.hpp"
+#include "explain/shapley/row_steps.hpp"
 #include "learn/dgt/soft_step.hpp"
 #include "learn/non_greedy/step.hpp"
 #include "learn/reinforced/step.hpp"

@@ -5,7 +5,7 @@
 
 namespace hardwood {
 
-void bind_parts(nb::module_& m);
+void bind_kernels(nb::module_& m);
 void bind_learners(nb::module_& m);
 void bind_splits(nb::module_& m);
 void bind_polyhedra(nb::module_& m);

@@ -10,13 +10,13 @@ namespace {
 
 // The parts of a forest whose explanations add up. `column` keeps constant leaves' values of the one
 // output that is asked for, where there is one.
-std::vector<Team> teams_of(const Forest& forest, Link link, int output,
-                           std::vector<Buffer<double>>& column) {
+std::vector<Group> groups_of(const Forest& forest, Link link, int output,
+                             std::vector<Buffer<double>>& column) {
   const int first = std::max(output, 0);
   if (link != Link::kIdentity)
     return {{forest.trees, forest.n_outputs, forest.vote, link, 1.0, first}};
   const double share = forest.is_sum ? 1.0 : 1.0 / static_cast<double>(forest.trees.size());
-  std::vector<Team> teams;
+  std::vector<Group> groups;
   for (ForestTree tree : forest.trees) {
     const bool is_cut = output >= 0 && !tree.linear;
     if (is_cut) {
@@ -25,14 +25,14 @@ std::vector<Team> teams_of(const Forest& forest, Link link, int output,
         values[leaf] = tree.values[leaf * forest.n_outputs + output];
       tree.values = values.data();
     }
-    teams.push_back({{tree},
-                     is_cut ? 1 : forest.n_outputs,
-                     forest.vote,
-                     Link::kIdentity,
-                     share,
-                     is_cut ? 0 : first});
+    groups.push_back({{tree},
+                      is_cut ? 1 : forest.n_outputs,
+                      forest.vote,
+                      Link::kIdentity,
+                      share,
+                      is_cut ? 0 : first});
   }
-  return teams;
+  return groups;
 }
 
 FeatureRows encoded(const ForestRouter& router, const FeatureMap& map, const nb::object& X) {
@@ -54,7 +54,7 @@ nb::tuple shapley_values(const ForestRouter& router, std::string_view link, cons
   checked_range("most_cases", most_cases, 0, std::int64_t{1} << 40);
   checked_threads(n_threads);
   std::vector<Buffer<double>> column;
-  const std::vector<Team> teams = teams_of(forest, known_link, output, column);
+  const std::vector<Group> groups = groups_of(forest, known_link, output, column);
   const FeatureMap map(forest.encoding);
   const FeatureRows rows = encoded(router, map, X);
   const FeatureRows others = encoded(router, map, background);
@@ -69,7 +69,7 @@ nb::tuple shapley_values(const ForestRouter& router, std::string_view link, cons
     answers.is_exact = out;
   });
   run_whole([&](const std::atomic<bool>& stop) {
-    shapley(teams, map, forest.stride, rows, others, {n_orders, most_cases, seed, n_threads}, stop,
+    shapley(groups, map, forest.stride, rows, others, {n_orders, most_cases, seed, n_threads}, stop,
             answers);
   });
   return nb::make_tuple(values, variances, is_exact);

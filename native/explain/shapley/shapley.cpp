@@ -4,7 +4,7 @@
 
 #include "core/random.hpp"
 #include "core/threads.hpp"
-#include "explain/shapley/cases.hpp"
+#include "explain/shapley/path_enumeration.hpp"
 #include "explain/shapley/subsets.hpp"
 #include "explain/shapley/walk.hpp"
 
@@ -26,7 +26,7 @@ void raise_to(const FeatureRow& row, std::vector<float>& largest) {
 
 // What all tasks share.
 struct Work {
-  const std::vector<Team>& teams;
+  const std::vector<Group>& groups;
   const FeatureMap& map;
   std::ptrdiff_t stride;
   const FeatureRows &rows, &background;
@@ -39,13 +39,13 @@ struct Work {
 // take less time each. With `kCases`, rows for which there are too many are sampled.
 enum class Way { kSample, kSets, kCases };
 
-// What there is to know of a team beforehand.
+// What there is to know of a group beforehand.
 struct Plan {
-  Plan(const Work& work, std::size_t team)
-      : number(team), players(players_of(work.teams[team], work.map)) {
+  Plan(const Work& work, std::size_t group)
+      : number(group), players(players_of(work.groups[group], work.map)) {
     std::size_t n_splits = 0, n_weights = 0;
     std::vector<char> marks(work.map.n_features);
-    for (const ForestTree& tree : work.teams[team].trees) {
+    for (const ForestTree& tree : work.groups[group].trees) {
       columns.emplace_back(*tree.splits);
       n_splits += tree.splits->n_splits;
       for (int i = 0; i < tree.splits->n_splits; ++i) {
@@ -54,7 +54,7 @@ struct Plan {
         n_weights += std::count(marks.begin(), marks.end(), 1);
       }
     }
-    most_cases = work.options.most_cases / std::ssize(work.teams);
+    most_cases = work.options.most_cases / std::ssize(work.groups);
     const std::size_t n = players.size();
     const bool is_dense = 2 * n_weights >= n_splits * n;
     const bool are_few = n < 62 && std::int64_t{1} << n <= most_cases;
@@ -71,18 +71,18 @@ struct Plan {
   Way way;
 };
 
-// One team and some rows.
+// One group and some rows.
 class Task {
  public:
   Task(const Work& work, const Plan& plan, std::vector<float> largest, std::int64_t first,
        std::int64_t last)
       : work_(work),
-        team_(work.teams[plan.number]),
+        group_(work.groups[plan.number]),
         plan_(plan),
         largest_(std::move(largest)),
         first_(first),
         last_(last),
-        size_(plan.players.size() * team_.n_outputs) {
+        size_(plan.players.size() * group_.n_outputs) {
     for (std::int64_t row = first; row < last; ++row) raise_to(work.rows[row], largest_);
   }
 
@@ -91,7 +91,7 @@ class Task {
     std::iota(rows.begin(), rows.end(), first_);
     if (plan_.way == Way::kSets) return solve(rows, true);
     if (plan_.way == Way::kCases) {
-      CaseSolver solver(team_, work_.map, work_.stride, plan_.players, largest_, work_.stop);
+      PathEnumerator solver(group_, work_.map, work_.stride, plan_.players, largest_, work_.stop);
       std::erase_if(rows, [&](std::int64_t row) { return solves(solver, row); });
     }
     if (!rows.empty()) solve(rows, false);
@@ -99,7 +99,7 @@ class Task {
 
  private:
   // Enumerates the cases of a row and writes what it found; false where there are too many.
-  bool solves(CaseSolver& solver, std::int64_t row) const {
+  bool solves(PathEnumerator& solver, std::int64_t row) const {
     std::vector<double> values(size_), variances(size_);
     std::int64_t n_cases = 0;
     for (std::int64_t z = 0; z < work_.background.size(); ++z) {
@@ -118,7 +118,7 @@ class Task {
     std::vector<double> values(rows.size() * size_), variances(rows.size() * size_);
     std::vector<FeatureRow> encoded;
     for (const std::int64_t row : rows) encoded.push_back(work_.rows[row]);
-    const Game game{team_, work_.map, work_.stride, plan_.players, plan_.columns};
+    const Game game{group_, work_.map, work_.stride, plan_.players, plan_.columns};
     if (is_exact) {
       Subsets subsets(game, encoded, largest_, work_.stop);
       for (std::int64_t z = 0; z < work_.background.size() && !work_.stop; ++z)
@@ -150,9 +150,9 @@ class Task {
   // Adds sums over the background rows to a row's answers.
   void write(std::int64_t row, const double* values, const double* variances) const {
     const ShapleyAnswers& answers = work_.answers;
-    const double share = team_.share / static_cast<double>(work_.background.size());
+    const double share = group_.share / static_cast<double>(work_.background.size());
     for (std::size_t i = 0; i < plan_.players.size(); ++i) {
-      const std::size_t from = i * team_.n_outputs + team_.first_output;
+      const std::size_t from = i * group_.n_outputs + group_.first_output;
       const std::size_t to = (row * work_.map.n_features + plan_.players[i]) * answers.n_outputs;
       for (int o = 0; o < answers.n_outputs; ++o) {
         answers.values[to + o] += share * values[from + o];
@@ -162,7 +162,7 @@ class Task {
   }
 
   const Work& work_;
-  const Team& team_;
+  const Group& group_;
   const Plan& plan_;
   std::vector<float> largest_;
   const std::int64_t first_, last_;
@@ -171,17 +171,17 @@ class Task {
 
 }  // namespace
 
-void shapley(const std::vector<Team>& teams, const FeatureMap& map, std::ptrdiff_t stride,
+void shapley(const std::vector<Group>& groups, const FeatureMap& map, std::ptrdiff_t stride,
              const FeatureRows& rows, const FeatureRows& background, const ShapleyOptions& options,
              const std::atomic<bool>& stop, const ShapleyAnswers& answers) {
-  const Work work{teams, map, stride, rows, background, options, stop, answers};
+  const Work work{groups, map, stride, rows, background, options, stop, answers};
   std::vector<float> largest(stride);
   for (std::int64_t z = 0; z < background.size(); ++z) raise_to(background[z], largest);
   const std::int64_t share = (rows.size() + options.n_threads - 1) / options.n_threads;
   const std::int64_t n_rows = std::clamp<std::int64_t>(share, 1, kMostRows);
   const std::int64_t n_tasks = (rows.size() + n_rows - 1) / n_rows;
-  for (std::size_t team = 0; team < teams.size() && !stop; ++team) {
-    const Plan plan(work, team);
+  for (std::size_t group = 0; group < groups.size() && !stop; ++group) {
+    const Plan plan(work, group);
     parallel_for(static_cast<int>(n_tasks), options.n_threads, [&](int t) {
       const std::int64_t first = t * n_rows, last = std::min(first + n_rows, rows.size());
       if (!stop) Task(work, plan, largest, first, last).run();

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "explain/shapley/team.hpp"
+#include "explain/shapley/group.hpp"
 
 namespace hardwood {
 
@@ -24,10 +24,10 @@ struct ShapleyAnswers {
   int n_outputs;
 };
 
-// Explains all teams together. A row is enumerated for the teams where that takes few cases, and
+// Explains all groups together. A row is enumerated for the groups where that takes few cases, and
 // sampled for the others. Which orders are drawn depends on the seed alone, so that the answer for a
 // row depends neither on other rows nor on the threads. Ends early where `stop` is set.
-void shapley(const std::vector<Team>& teams, const FeatureMap& map, std::ptrdiff_t stride,
+void shapley(const std::vector<Group>& groups, const FeatureMap& map, std::ptrdiff_t stride,
              const FeatureRows& rows, const FeatureRows& background, const ShapleyOptions& options,
              const std::atomic<bool>& stop, const ShapleyAnswers& answers);
 

@@ -6,7 +6,7 @@ Subsets::Subsets(const Game& game, const std::vector<FeatureRow>& rows,
                  const std::vector<float>& largest, const std::atomic<bool>& stop)
     : rows_(game, rows.size(), largest),
       stop_(stop),
-      size_(rows.size() * game.team.n_outputs),
+      size_(rows.size() * game.group.n_outputs),
       is_x_(game.players.size()),
       g_(game.players.size() + 1, 1.0),
       at_start_(size_),
@@ -18,7 +18,7 @@ Subsets::Subsets(const Game& game, const std::vector<FeatureRow>& rows,
 }
 
 void Subsets::add(const FeatureRow& z, double* values) {
-  const std::size_t k = rows_.team().n_outputs;
+  const std::size_t k = rows_.group().n_outputs;
   for (std::size_t r = 0; r < rows_.size(); ++r) rows_.set_start(r, z);
   rows_.start();
   values_ = values;
@@ -44,14 +44,14 @@ void Subsets::decide_as(std::size_t player, bool is_x, double n_x) {
   std::fill_n(below, 2 * size_, 0.0);
   decide(player + 1, n_x + (is_x ? 1.0 : 0.0));
   for (std::size_t i = 0; i < 2 * size_; ++i) here[i] += below[i];
-  const std::size_t k = rows_.team().n_outputs, n = rows_.n_players();
+  const std::size_t k = rows_.group().n_outputs, n = rows_.n_players();
   const double *part = is_x ? below : below + size_, sign = is_x ? 1.0 : -1.0;
   for (std::size_t r = 0; r < rows_.size(); ++r)
     for (std::size_t o = 0; o < k; ++o) values_[(r * n + player) * k + o] += sign * part[r * k + o];
 }
 
 void Subsets::end(double n_x) {
-  const std::size_t k = rows_.team().n_outputs;
+  const std::size_t k = rows_.group().n_outputs;
   const double g = g_[static_cast<std::size_t>(n_x)];
   const double n_z = static_cast<double>(rows_.n_players()) - n_x;
   const double per_x = n_x > 0 ? g / n_x : 0.0, per_z = n_z > 0 ? g / n_z : 0.0;

@@ -3,19 +3,19 @@
 //
 // The sets are the leaves of a tree of decisions, one feature a level, whose branches are taken in
 // the order of a Gray code: from set to set one feature changes. What a set is worth to its features
-// and costs the others is handed up as in explain/shapley/cases.hpp, so that a set costs O(k).
+// and costs the others is handed up as in explain/shapley/path_enumeration.hpp, so that a set costs O(k).
 #pragma once
 
 #include <atomic>
 
-#include "explain/shapley/moving_rows.hpp"
+#include "explain/shapley/perturbed_rows.hpp"
 
 namespace hardwood {
 
 // Memory and methods of one thread, for rows that change side by side.
 class Subsets {
  public:
-  // rows: at most kMostMoving. The rest as for MovingRows.
+  // rows: at most kMostMoving. The rest as for PerturbedRows.
   Subsets(const Game& game, const std::vector<FeatureRow>& rows, const std::vector<float>& largest,
           const std::atomic<bool>& stop);
 
@@ -29,7 +29,7 @@ class Subsets {
   void end(double n_x);
   double* sums_at(std::size_t level) { return sums_.data() + level * 2 * size_; }
 
-  MovingRows rows_;
+  PerturbedRows rows_;
   const std::atomic<bool>& stop_;
   std::size_t size_;  // rows times outputs
   double* values_ = nullptr;

@@ -4,21 +4,21 @@ namespace hardwood {
 
 Walks::Walks(const Game& game, const std::vector<FeatureRow>& rows,
              const std::vector<float>& largest, const std::atomic<bool>& stop)
-    : n_(rows.size()), moving_(game, 2 * n_, largest), stop_(stop) {
+    : n_(rows.size()), perturbed_(game, 2 * n_, largest), stop_(stop) {
   for (std::size_t r = 0; r < n_; ++r) {
-    moving_.set_end(r, rows[r]);
-    moving_.set_start(n_ + r, rows[r]);
+    perturbed_.set_end(r, rows[r]);
+    perturbed_.set_start(n_ + r, rows[r]);
   }
   for (std::vector<double>* sums : {&gain_, &first_, &sum_, &squares_})
-    sums->resize(n_ * game.players.size() * game.team.n_outputs);
+    sums->resize(n_ * game.players.size() * game.group.n_outputs);
 }
 
 void Walks::add(const FeatureRow& z, std::span<const std::int32_t> orders, double* values,
                 double* variances) {
-  const std::size_t n = moving_.n_players(), n_orders = n ? orders.size() / n : 0;
+  const std::size_t n = perturbed_.n_players(), n_orders = n ? orders.size() / n : 0;
   for (std::size_t r = 0; r < n_; ++r) {
-    moving_.set_start(r, z);
-    moving_.set_end(n_ + r, z);
+    perturbed_.set_start(r, z);
+    perturbed_.set_end(n_ + r, z);
   }
   std::fill(sum_.begin(), sum_.end(), 0.0);
   std::fill(squares_.begin(), squares_.end(), 0.0);
@@ -47,18 +47,18 @@ void Walks::add(const FeatureRow& z, std::span<const std::int32_t> orders, doubl
 // One order, there and back.
 void Walks::walk(std::span<const std::int32_t> order) {
   std::fill(gain_.begin(), gain_.end(), 0.0);
-  moving_.start();
+  perturbed_.start();
   for (const std::int32_t player : order) {
-    moving_.take(player, true);
+    perturbed_.take(player, true);
     credit(player);
   }
 }
 
 void Walks::credit(std::int32_t player) {
-  const std::size_t k = moving_.team().n_outputs, stride = moving_.n_players() * k;
-  for (const std::size_t row : moving_.touched()) {
+  const std::size_t k = perturbed_.group().n_outputs, stride = perturbed_.n_players() * k;
+  for (const std::size_t row : perturbed_.touched()) {
     const bool is_back = row >= n_;
-    const double *now = moving_.now(row), *before = moving_.before(row);
+    const double *now = perturbed_.now(row), *before = perturbed_.before(row);
     const double sign = is_back ? -1.0 : 1.0;
     double* gain = gain_.data() + (is_back ? row - n_ : row) * stride + player * k;
     for (std::size_t o = 0; o < k; ++o) gain[o] += sign * (now[o] - before[o]);

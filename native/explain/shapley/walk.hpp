@@ -8,14 +8,14 @@
 
 #include <atomic>
 
-#include "explain/shapley/moving_rows.hpp"
+#include "explain/shapley/perturbed_rows.hpp"
 
 namespace hardwood {
 
 // Memory and methods of one thread, for rows that walk side by side.
 class Walks {
  public:
-  // rows: at most kMostMoving / 2. The rest as for MovingRows.
+  // rows: at most kMostMoving / 2. The rest as for PerturbedRows.
   Walks(const Game& game, const std::vector<FeatureRow>& rows, const std::vector<float>& largest,
         const std::atomic<bool>& stop);
 
@@ -29,8 +29,8 @@ class Walks {
   void walk(std::span<const std::int32_t> order);
   void credit(std::int32_t player);
 
-  std::size_t n_;      // rows
-  MovingRows moving_;  // those that go to x, then those that go to z
+  std::size_t n_;            // rows
+  PerturbedRows perturbed_;  // those that go to x, then those that go to z
   const std::atomic<bool>& stop_;
   std::vector<double> gain_, first_, sum_, squares_;  // (rows, players, outputs)
 };

@@ -405,8 +405,8 @@ HARDWOOD_INLINE bool counts_visits(float entropy, const PolicyDraws& draws) {
 
 // At the leaves: how far the costs of trajectories are from the mean of their rows' others; and, of
 // those that counts_visits is true of, how many came and what they cost.
-HARDWOOD_INLINE void judge_lanes(const LearnedPolicy& tree, float entropy, const PolicyDraws& draws,
-                                 const PolicyLanes& lanes) {
+HARDWOOD_INLINE void evaluate_lanes(const LearnedPolicy& tree, float entropy,
+                                    const PolicyDraws& draws, const PolicyLanes& lanes) {
   const bool is_counted = counts_visits(entropy, draws);
   for (int t = 0; t < tree.n_nodes; ++t) {
     if (tree.nodes[t].n_children > 0) continue;
@@ -495,7 +495,7 @@ inline void policy_sample(const LearnedPolicy& tree, const LeafLosses& losses, f
   policy_lanes(tree, entropy, draws, lanes);
   for (int s = 0; s < draws.n_samples; ++s) walk_lanes(tree, entropy, draws, lanes, s);
   loss_lanes(tree, losses, draws, lanes);
-  judge_lanes(tree, entropy, draws, lanes);
+  evaluate_lanes(tree, entropy, draws, lanes);
   for (int t = tree.n_nodes - 1; t >= 0; --t) {
     if (tree.nodes[t].n_children == 0) continue;
     if (counts_visits(entropy, draws)) return_lanes(tree, entropy, draws, t, lanes);

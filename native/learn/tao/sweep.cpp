@@ -100,13 +100,13 @@ class NodeStep {
 
   Candidate as_it_is(const ReducedProblem& problem, std::vector<float> w, float b) const {
     const std::vector<float> score = scores(problem, w);
-    return judged(problem, score, std::move(w), b);
+    return evaluated(problem, score, std::move(w), b);
   }
 
-  // All candidates are judged by the same sum, over the rows on the wrong side alone: what a search
+  // All candidates are compared by the same sum, over the rows on the wrong side alone: what a search
   // for a threshold adds and takes away again would hide small costs behind large ones.
-  Candidate judged(const ReducedProblem& problem, std::span<const float> score,
-                   std::vector<float> w, float b) const {
+  Candidate evaluated(const ReducedProblem& problem, std::span<const float> score,
+                      std::vector<float> w, float b) const {
     double loss = price(w);
     for (std::size_t i = 0; i < score.size(); ++i)
       if ((score[i] + b >= 0) != (problem.sign[i] > 0)) loss += problem.cost[i];
@@ -116,7 +116,7 @@ class NodeStep {
   Candidate with_best_threshold(const ReducedProblem& problem, const std::vector<float>& w) const {
     const std::vector<float> score = scores(problem, w);
     if (!std::ranges::all_of(score, [](float s) { return std::isfinite(s); })) return {};
-    return judged(problem, score, w, -best_threshold(score, problem).at);
+    return evaluated(problem, score, w, -best_threshold(score, problem).at);
   }
 
   // The threshold that logistic regression found, where it is no worse than the old split: it has

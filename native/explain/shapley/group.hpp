@@ -10,10 +10,10 @@
 
 namespace hardwood {
 
-// The answer is link(sum of what the trees say); the model's is the sum over all teams of share
-// times that. The trees of a mean are one team each, since Shapley values of a sum are the sums of
+// The answer is link(sum of what the trees say); the model's is the sum over all groups of share
+// times that. The trees of a mean are one group each, since Shapley values of a sum are the sums of
 // those of its parts; the trees of a sum that has a link cannot be parted.
-struct Team {
+struct Group {
   std::vector<ForestTree> trees;
   int n_outputs = 0;
   Vote vote = Vote::kNone;  // of linear leaves; constant ones are votes already
@@ -65,15 +65,15 @@ void mark_weighed(const FeatureMap& map, const Weight* weights, const Weight* in
     if (indicators[q] != 0) marks[map.feature_of[q]] = 1;
 }
 
-// The features that can change what a team answers.
-inline std::vector<std::int32_t> players_of(const Team& team, const FeatureMap& map) {
+// The features that can change what a group answers.
+inline std::vector<std::int32_t> players_of(const Group& group, const FeatureMap& map) {
   std::vector<char> marks(map.n_features, 0);
-  for (const ForestTree& tree : team.trees) {
+  for (const ForestTree& tree : group.trees) {
     for (int i = 0; i < tree.splits->n_splits; ++i)
       mark_weighed(map, weights_of(*tree.splits, i), indicators_of(*tree.splits, i), marks);
     if (!tree.linear) continue;
     for (int leaf = 0; leaf < tree.linear->n_leaves; ++leaf)
-      for (int o = 0; o < team.n_outputs; ++o)
+      for (int o = 0; o < group.n_outputs; ++o)
         mark_weighed(map, weights_of(*tree.linear, leaf, o), indicators_of(*tree.linear, leaf, o),
                      marks);
   }

@@ -1,4 +1,4 @@
-#include "explain/shapley/cases.hpp"
+#include "explain/shapley/path_enumeration.hpp"
 
 namespace hardwood {
 
@@ -10,31 +10,31 @@ constexpr int kMostDecisions = 8192;
 
 }  // namespace
 
-CaseSolver::CaseSolver(const Team& team, const FeatureMap& map, std::ptrdiff_t stride,
-                       std::span<const std::int32_t> players, const std::vector<float>& largest,
-                       const std::atomic<bool>& stop)
-    : team_(team),
+PathEnumerator::PathEnumerator(const Group& group, const FeatureMap& map, std::ptrdiff_t stride,
+                               std::span<const std::int32_t> players,
+                               const std::vector<float>& largest, const std::atomic<bool>& stop)
+    : group_(group),
       map_(map),
       players_(players),
       stop_(stop),
-      trees_(team.trees.size()),
+      trees_(group.trees.size()),
       values_of_row_(stride),
       row_(map, values_of_row_.data(), stride),
       state_(players.size()),
-      totals_((team.trees.size() + 1) * team.n_outputs),
-      at_start_(team.n_outputs),
-      answer_(team.n_outputs) {
+      totals_((group.trees.size() + 1) * group.n_outputs),
+      at_start_(group.n_outputs),
+      answer_(group.n_outputs) {
   const std::size_t n_decisions = std::min<std::size_t>(players.size(), kMostDecisions);
-  sums_.resize((n_decisions + 1) * 2 * team.n_outputs);
+  sums_.resize((n_decisions + 1) * 2 * group.n_outputs);
   for (std::size_t t = 0; t < trees_.size(); ++t) {
-    const Splits& splits = *team.trees[t].splits;
-    list_players(team.trees[t], trees_[t]);
+    const Splits& splits = *group.trees[t].splits;
+    list_players(group.trees[t], trees_[t]);
     for (const float size : term_sizes(splits, map, largest))
       trees_[t].slack.push_back(score_error(splits, map) * size);
   }
 }
 
-void CaseSolver::list_players(const ForestTree& tree, OfTree& of) const {
+void PathEnumerator::list_players(const ForestTree& tree, OfTree& of) const {
   const Splits& splits = *tree.splits;
   const int n_nodes = splits.n_splits + (tree.linear ? tree.linear->n_leaves : 0);
   std::vector<char> marks(map_.n_features);
@@ -44,7 +44,7 @@ void CaseSolver::list_players(const ForestTree& tree, OfTree& of) const {
     if (node < splits.n_splits)
       mark_weighed(map_, weights_of(splits, node), indicators_of(splits, node), marks);
     else
-      for (int o = 0; o < team_.n_outputs; ++o)
+      for (int o = 0; o < group_.n_outputs; ++o)
         mark_weighed(map_, weights_of(*tree.linear, node - splits.n_splits, o),
                      indicators_of(*tree.linear, node - splits.n_splits, o), marks);
     for (std::size_t i = 0; i < players_.size(); ++i)
@@ -57,7 +57,7 @@ void CaseSolver::list_players(const ForestTree& tree, OfTree& of) const {
   of.at_z.resize(splits.n_splits);
 }
 
-std::int64_t CaseSolver::add(const Pair& pair, std::int64_t most, double* values) {
+std::int64_t PathEnumerator::add(const Pair& pair, std::int64_t most, double* values) {
   pair_ = pair;
   values_ = values;
   most_ = most;
@@ -71,29 +71,29 @@ std::int64_t CaseSolver::add(const Pair& pair, std::int64_t most, double* values
     state_[i] = pair.differs(map_, players_[i]) ? kOpen : kZ;
   row_.start(pair.z);
   std::fill(totals_.begin(), totals_.end(), 0.0);
-  for (const ForestTree& tree : team_.trees) {  // answers are counted from f(z)
+  for (const ForestTree& tree : group_.trees) {  // answers are counted from f(z)
     std::int32_t leaf = 0;
     kernels().route_encoded(*tree.splits, row_.encoded(), 0, 1, &leaf);
-    team_.say(tree, leaf, row_, answer_.data());
-    for (int o = 0; o < team_.n_outputs; ++o) totals_[o] += answer_[o];
+    group_.say(tree, leaf, row_, answer_.data());
+    for (int o = 0; o < group_.n_outputs; ++o) totals_[o] += answer_[o];
   }
-  std::copy_n(totals_.begin(), team_.n_outputs, at_start_.begin());
-  kernels().link_rows(team_.link, 1, team_.n_outputs, at_start_.data());
-  std::fill_n(totals_.begin(), team_.n_outputs, 0.0);
+  std::copy_n(totals_.begin(), group_.n_outputs, at_start_.begin());
+  kernels().link_rows(group_.link, 1, group_.n_outputs, at_start_.data());
+  std::fill_n(totals_.begin(), group_.n_outputs, 0.0);
   visit(0, 0);
   return is_over_ ? -1 : n_cases_;
 }
 
-std::span<const CaseSolver::Say> CaseSolver::says_of(std::size_t tree, std::int32_t node) {
+std::span<const PathEnumerator::Say> PathEnumerator::says_of(std::size_t tree, std::int32_t node) {
   OfTree& of = trees_[tree];
   if (of.met[node] != pair_number_) find_says(tree, node);
   return {of.says.data() + of.first[node], static_cast<std::size_t>(of.n_says[node])};
 }
 
 // What the features in which the rows differ say at a node, the largest first.
-void CaseSolver::find_says(std::size_t tree, std::int32_t node) {
+void PathEnumerator::find_says(std::size_t tree, std::int32_t node) {
   OfTree& of = trees_[tree];
-  const Splits& splits = *team_.trees[tree].splits;
+  const Splits& splits = *group_.trees[tree].splits;
   const bool is_split = node < splits.n_splits;
   const float* weights = is_split ? weights_of(splits, node) : nullptr;
   const float* indicators = is_split ? indicators_of(splits, node) : nullptr;
@@ -119,11 +119,11 @@ void CaseSolver::find_says(std::size_t tree, std::int32_t node) {
 }
 
 // Node: a split, or a leaf numbered after the splits.
-void CaseSolver::visit(std::size_t tree, std::int32_t node) {
-  const ForestTree& of_team = team_.trees[tree];
-  const std::int32_t n_splits = of_team.splits->n_splits;
+void PathEnumerator::visit(std::size_t tree, std::int32_t node) {
+  const ForestTree& of_group = group_.trees[tree];
+  const std::int32_t n_splits = of_group.splits->n_splits;
   if (node >= n_splits) {
-    const bool is_open = of_team.linear && !team_.is_linear_at_leaves();
+    const bool is_open = of_group.linear && !group_.is_linear_at_leaves();
     if (is_open)
       pass_leaf(tree, node - n_splits, says_of(tree, node));
     else
@@ -139,9 +139,9 @@ void CaseSolver::visit(std::size_t tree, std::int32_t node) {
   pass_split(tree, node, says, open);
 }
 
-void CaseSolver::pass_split(std::size_t tree, std::int32_t node, std::span<const Say> says,
-                            Open open) {
-  const Splits& splits = *team_.trees[tree].splits;
+void PathEnumerator::pass_split(std::size_t tree, std::int32_t node, std::span<const Say> says,
+                                Open open) {
+  const Splits& splits = *group_.trees[tree].splits;
   const double slack = trees_[tree].slack[node];
   if (open.score + open.low > slack) return visit(tree, splits.nodes[node].child[1]);
   if (open.score + open.high < -slack) return visit(tree, splits.nodes[node].child[0]);
@@ -157,7 +157,7 @@ void CaseSolver::pass_split(std::size_t tree, std::int32_t node, std::span<const
 }
 
 // Where all that matters to a linear leaf must be decided, since its answer is not linear.
-void CaseSolver::pass_leaf(std::size_t tree, std::int32_t leaf, std::span<const Say> says) {
+void PathEnumerator::pass_leaf(std::size_t tree, std::int32_t leaf, std::span<const Say> says) {
   std::size_t i = 0;
   while (i < says.size() && state_[says[i].player] != kOpen) ++i;
   if (i == says.size()) return arrive(tree, leaf);
@@ -166,7 +166,7 @@ void CaseSolver::pass_leaf(std::size_t tree, std::int32_t leaf, std::span<const 
 
 // Decides a feature both ways; then(is_x) goes on.
 template <class Then>
-void CaseSolver::decide(std::int32_t player, Then&& then) {
+void PathEnumerator::decide(std::int32_t player, Then&& then) {
   const double n = n_x_ + n_z_, g = g_;
   if (n + 1 > kMostDecisions || (n_cases_ % 1024 == 0 && stop_)) is_over_ = true;
   if (is_over_) return;
@@ -176,8 +176,8 @@ void CaseSolver::decide(std::int32_t player, Then&& then) {
 }
 
 template <class Then>
-void CaseSolver::decide_as(std::int32_t player, bool is_x, double g, Then&& then) {
-  const int k = team_.n_outputs;
+void PathEnumerator::decide_as(std::int32_t player, bool is_x, double g, Then&& then) {
+  const int k = group_.n_outputs;
   const std::size_t depth = static_cast<std::size_t>(n_x_ + n_z_);
   const Sums here = sums_at(depth), below = sums_at(depth + 1);
   std::fill_n(below.of_x, 2 * k, 0.0);
@@ -199,22 +199,22 @@ void CaseSolver::decide_as(std::int32_t player, bool is_x, double g, Then&& then
 }
 
 // At a leaf with an answer: on to the next tree, or the end of a case.
-void CaseSolver::arrive(std::size_t tree, std::int32_t leaf) {
-  const int k = team_.n_outputs;
+void PathEnumerator::arrive(std::size_t tree, std::int32_t leaf) {
+  const int k = group_.n_outputs;
   double* total = totals_.data() + (tree + 1) * k;
-  team_.say(team_.trees[tree], leaf, row_, total);
+  group_.say(group_.trees[tree], leaf, row_, total);
   for (int o = 0; o < k; ++o) total[o] += total[o - k];
   if (tree + 1 < trees_.size()) return visit(tree + 1, 0);
   end_case(total);
-  if (team_.trees[0].linear && team_.is_linear_at_leaves())
-    add_linear_terms(leaf, says_of(0, leaf + team_.trees[0].splits->n_splits));
+  if (group_.trees[0].linear && group_.is_linear_at_leaves())
+    add_linear_terms(leaf, says_of(0, leaf + group_.trees[0].splits->n_splits));
 }
 
-void CaseSolver::end_case(const double* answer) {
+void PathEnumerator::end_case(const double* answer) {
   if (++n_cases_ > most_) is_over_ = true;
-  const int k = team_.n_outputs;
+  const int k = group_.n_outputs;
   std::copy_n(answer, k, answer_.data());
-  if (team_.link != Link::kIdentity) kernels().link_rows(team_.link, 1, k, answer_.data());
+  if (group_.link != Link::kIdentity) kernels().link_rows(group_.link, 1, k, answer_.data());
   const Sums sums = sums_at(static_cast<std::size_t>(n_x_ + n_z_));
   const double per_x = n_x_ > 0 ? g_ / n_x_ : 0.0, per_z = n_z_ > 0 ? g_ / n_z_ : 0.0;
   for (int o = 0; o < k; ++o) {
@@ -226,9 +226,9 @@ void CaseSolver::end_case(const double* answer) {
 
 // A leaf that is linear in the features that are still open adds a case with one more feature of x
 // for each of them, whose answer is what the feature adds.
-void CaseSolver::add_linear_terms(std::int32_t leaf, std::span<const Say> says) {
-  const LinearLeaves& leaves = *team_.trees[0].linear;
-  const int k = team_.n_outputs;
+void PathEnumerator::add_linear_terms(std::int32_t leaf, std::span<const Say> says) {
+  const LinearLeaves& leaves = *group_.trees[0].linear;
+  const int k = group_.n_outputs;
   const double p = n_x_ + 1, g = g_ * p / (p + n_z_);
   const Sums sums = sums_at(static_cast<std::size_t>(n_x_ + n_z_));
   for (const Say& say : says) {
@@ -245,7 +245,7 @@ void CaseSolver::add_linear_terms(std::int32_t leaf, std::span<const Say> says) 
 }
 
 // The routing's own decision, where everything that the split weighs is decided.
-bool CaseSolver::goes_right(const Splits& splits, std::int32_t node) {
+bool PathEnumerator::goes_right(const Splits& splits, std::int32_t node) {
   const EncodedRows row = row_.encoded();
   return kernels().goes_right(splits, node, row.values, row.active, row.active + *row.active_end);
 }

@@ -1,4 +1,4 @@
-#include "explain/shapley/moving_rows.hpp"
+#include "explain/shapley/perturbed_rows.hpp"
 
 namespace hardwood {
 
@@ -22,7 +22,7 @@ float slack_of(const Splits& splits, const FeatureMap& map, std::size_t n_player
 
 }  // namespace
 
-MovingRows::PathMemory::PathMemory(std::size_t n_rows, int n_levels, int n_outputs, float slack)
+PerturbedRows::PathMemory::PathMemory(std::size_t n_rows, int n_levels, int n_outputs, float slack)
     : nodes(n_rows * n_levels),
       n_splits(n_rows),
       leaf(n_rows),
@@ -30,7 +30,7 @@ MovingRows::PathMemory::PathMemory(std::size_t n_rows, int n_levels, int n_outpu
       says(n_rows * n_outputs),
       paths{n_levels, nodes.data(), scores.data(), n_splits.data(), leaf.data(), slack} {}
 
-void MovingRows::PathMemory::copy(const PathMemory& other) {
+void PerturbedRows::PathMemory::copy(const PathMemory& other) {
   std::copy(other.nodes.begin(), other.nodes.end(), nodes.begin());
   std::copy(other.n_splits.begin(), other.n_splits.end(), n_splits.begin());
   std::copy(other.leaf.begin(), other.leaf.end(), leaf.begin());
@@ -38,13 +38,14 @@ void MovingRows::PathMemory::copy(const PathMemory& other) {
   std::copy(other.says.begin(), other.says.end(), says.begin());
 }
 
-MovingRows::MovingRows(const Game& game, std::size_t n_rows, const std::vector<float>& largest)
-    : team_(game.team),
+PerturbedRows::PerturbedRows(const Game& game, std::size_t n_rows,
+                             const std::vector<float>& largest)
+    : group_(game.group),
       map_(game.map),
       stride_(game.stride),
       players_(game.players),
-      is_constant_(team_.trees.size() == 1 && !team_.trees[0].linear &&
-                   team_.link == Link::kIdentity),
+      is_constant_(group_.trees.size() == 1 && !group_.trees[0].linear &&
+                   group_.link == Link::kIdentity),
       starts_(n_rows),
       ends_(n_rows),
       values_(n_rows * stride_),
@@ -57,23 +58,23 @@ MovingRows::MovingRows(const Game& game, std::size_t n_rows, const std::vector<f
       is_touched_(n_rows),
       now_(n_rows),
       before_(n_rows),
-      answers_(n_rows * 2 * team_.n_outputs),
-      at_start_(n_rows * team_.n_outputs) {
+      answers_(n_rows * 2 * group_.n_outputs),
+      at_start_(n_rows * group_.n_outputs) {
   for (std::size_t r = 0; r < n_rows; ++r)
     mixed_.emplace_back(map_, values_.data() + static_cast<std::ptrdiff_t>(r) * stride_, stride_);
-  trees_.reserve(team_.trees.size());  // paths point into them
-  for (std::size_t t = 0; t < team_.trees.size(); ++t) {
-    const ForestTree& tree = team_.trees[t];
+  trees_.reserve(group_.trees.size());  // paths point into them
+  for (std::size_t t = 0; t < group_.trees.size(); ++t) {
+    const ForestTree& tree = group_.trees[t];
     const int n_levels = rounded_up(std::max(tree.splits->depth, 1), kLevelStep);
     const float slack = slack_of(*tree.splits, map_, players_.size(), largest);
     trees_.push_back({tree,
                       game.columns[t],
-                      {n_rows, n_levels, team_.n_outputs, slack},
-                      {n_rows, n_levels, team_.n_outputs, slack}});
+                      {n_rows, n_levels, group_.n_outputs, slack},
+                      {n_rows, n_levels, group_.n_outputs, slack}});
   }
 }
 
-void MovingRows::set_start(std::size_t row, const FeatureRow& start) {
+void PerturbedRows::set_start(std::size_t row, const FeatureRow& start) {
   starts_[row] = start;
   MixedRow& mixed = mixed_[row];
   mixed.start(start);
@@ -87,20 +88,20 @@ void MovingRows::set_start(std::size_t row, const FeatureRow& start) {
   if (!is_constant_) answer_start(row);
 }
 
-void MovingRows::answer_start(std::size_t row) {
-  const std::size_t k = team_.n_outputs;
+void PerturbedRows::answer_start(std::size_t row) {
+  const std::size_t k = group_.n_outputs;
   double* answer = at_start_.data() + row * k;
   std::fill_n(answer, k, 0.0);
   for (OfTree& of : trees_) {
     double* says = of.at_start.says.data() + row * k;
-    team_.say(of.tree, of.at_start.leaf[row], mixed_[row], says);
+    group_.say(of.tree, of.at_start.leaf[row], mixed_[row], says);
     for (std::size_t o = 0; o < k; ++o) answer[o] += says[o];
   }
-  kernels().link_rows(team_.link, 1, team_.n_outputs, answer);
+  kernels().link_rows(group_.link, 1, group_.n_outputs, answer);
 }
 
-void MovingRows::start() {
-  const std::size_t k = team_.n_outputs;
+void PerturbedRows::start() {
+  const std::size_t k = group_.n_outputs;
   n_changes_ = 0;
   for (OfTree& of : trees_) of.now.copy(of.at_start);
   for (std::size_t r = 0; r < size(); ++r) {
@@ -111,7 +112,7 @@ void MovingRows::start() {
   }
 }
 
-void MovingRows::take(std::int32_t player, bool is_end) {
+void PerturbedRows::take(std::int32_t player, bool is_end) {
   const std::int32_t feature = players_[player];
   note_changes(feature, is_end);
   const bool is_due = ++n_changes_ > most_changes_;
@@ -128,7 +129,7 @@ void MovingRows::take(std::int32_t player, bool is_end) {
   if (!is_constant_) answer_by_sum();
 }
 
-void MovingRows::note_changes(std::int32_t feature, bool is_end) {
+void PerturbedRows::note_changes(std::int32_t feature, bool is_end) {
   const std::int32_t column = map_.column[feature];
   const std::vector<FeatureRow>&to = is_end ? ends_ : starts_, &from = is_end ? starts_ : ends_;
   if (column >= 0) {
@@ -149,7 +150,7 @@ void MovingRows::note_changes(std::int32_t feature, bool is_end) {
 }
 
 // Lists the rows that may have changed sides; returns how many.
-std::size_t MovingRows::change_scores(OfTree& of, std::int32_t feature) {
+std::size_t PerturbedRows::change_scores(OfTree& of, std::int32_t feature) {
   std::size_t n_listed = 0;
   if (map_.column[feature] >= 0)
     n_listed = kernels().change_value(of.columns[map_.column[feature]], of.now.paths,
@@ -158,7 +159,7 @@ std::size_t MovingRows::change_scores(OfTree& of, std::int32_t feature) {
 }
 
 // Likewise, where an indicator may have changed besides the value.
-std::size_t MovingRows::change_indicators(OfTree& of) {
+std::size_t PerturbedRows::change_indicators(OfTree& of) {
   const Splits& splits = *of.tree.splits;
   PathMemory& memory = of.now;
   std::size_t n_listed = 0;
@@ -185,14 +186,14 @@ std::size_t MovingRows::change_indicators(OfTree& of) {
 }
 
 // Lists all rows, to be followed from the root.
-void MovingRows::doubt_all(OfTree& of) {
+void PerturbedRows::doubt_all(OfTree& of) {
   for (std::size_t r = 0; r < size(); ++r) {
     doubt_root(of.now, r);
     listed_[r] = {static_cast<std::int32_t>(r), 0};
   }
 }
 
-void MovingRows::follow(OfTree& of, std::size_t n_listed) {
+void PerturbedRows::follow(OfTree& of, std::size_t n_listed) {
   const Splits& splits = *of.tree.splits;
   if (map_.listed.empty()) {
     kernels().follow_rows(splits, of.now.paths, values_.data(), stride_, static_cast<int>(n_listed),
@@ -206,9 +207,9 @@ void MovingRows::follow(OfTree& of, std::size_t n_listed) {
   }
 }
 
-void MovingRows::answer_by_leaf(std::size_t n_listed) {
+void PerturbedRows::answer_by_leaf(std::size_t n_listed) {
   const OfTree& of = trees_.front();
-  const std::ptrdiff_t k = team_.n_outputs;
+  const std::ptrdiff_t k = group_.n_outputs;
   n_touched_ = n_listed;
   for (std::size_t i = 0; i < n_listed; ++i) {
     const std::int32_t r = touched_[i] = listed_[i].row;
@@ -218,10 +219,10 @@ void MovingRows::answer_by_leaf(std::size_t n_listed) {
 }
 
 // What a tree says of the rows that have been followed, or of all where that changes with the row.
-void MovingRows::say(OfTree& of, std::size_t n_listed) {
-  const std::size_t k = team_.n_outputs;
+void PerturbedRows::say(OfTree& of, std::size_t n_listed) {
+  const std::size_t k = group_.n_outputs;
   const auto say_of = [&](std::size_t r) {
-    team_.say(of.tree, of.now.leaf[r], mixed_[r], of.now.says.data() + r * k);
+    group_.say(of.tree, of.now.leaf[r], mixed_[r], of.now.says.data() + r * k);
     is_touched_[r] = 1;
   };
   for (std::size_t i = 0; i < n_listed; ++i) say_of(listed_[i].row);
@@ -230,8 +231,8 @@ void MovingRows::say(OfTree& of, std::size_t n_listed) {
     if (has_changed(r)) say_of(r);
 }
 
-void MovingRows::answer_by_sum() {
-  const std::size_t k = team_.n_outputs;
+void PerturbedRows::answer_by_sum() {
+  const std::size_t k = group_.n_outputs;
   n_touched_ = 0;
   for (std::size_t r = 0; r < size(); ++r) {
     if (!is_touched_[r]) continue;
@@ -242,7 +243,7 @@ void MovingRows::answer_by_sum() {
     std::fill_n(answer, k, 0.0);
     for (const OfTree& of : trees_)
       for (std::size_t o = 0; o < k; ++o) answer[o] += of.now.says[r * k + o];
-    kernels().link_rows(team_.link, 1, team_.n_outputs, answer);
+    kernels().link_rows(group_.link, 1, group_.n_outputs, answer);
     before_[r] = now_[r];
     now_[r] = answer;
   }

@@ -1,4 +1,4 @@
-// Rows that change feature by feature, side by side, and what a team answers on the way.
+// Rows that change feature by feature, side by side, and what a group answers on the way.
 //
 // A change adds one term to the scores of the splits on a row's path. The path is followed again only
 // from the first split whose side has changed; a score that is nearer to 0 than rounding errors could
@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "explain/shapley/group.hpp"
 #include "explain/shapley/paths.hpp"
-#include "explain/shapley/team.hpp"
 
 namespace hardwood {
 
@@ -30,9 +30,9 @@ class Columns {
   std::vector<float> weights_;
 };
 
-// What there is to know of a team whose rows move.
+// What there is to know of a group whose rows move.
 struct Game {
-  const Team& team;
+  const Group& group;
   const FeatureMap& map;
   std::ptrdiff_t stride;  // of encoded rows
   const std::vector<std::int32_t>& players;
@@ -40,13 +40,13 @@ struct Game {
 };
 
 // Memory and methods of one thread.
-class MovingRows {
+class PerturbedRows {
  public:
   // n_rows: at most kMostMoving. largest: bounds of the values of all rows to come, (stride,).
-  MovingRows(const Game& game, std::size_t n_rows, const std::vector<float>& largest);
+  PerturbedRows(const Game& game, std::size_t n_rows, const std::vector<float>& largest);
 
   std::size_t size() const { return starts_.size(); }
-  const Team& team() const { return team_; }
+  const Group& group() const { return group_; }
   std::size_t n_players() const { return players_.size(); }
 
   // From where and to where a row moves.
@@ -97,7 +97,7 @@ class MovingRows {
   void say(OfTree& of, std::size_t n_listed);
   void answer_by_sum();
 
-  const Team& team_;
+  const Group& group_;
   const FeatureMap& map_;
   std::ptrdiff_t stride_;
   const std::vector<std::int32_t>& players_;

@@ -17,17 +17,17 @@
 #include <span>
 #include <vector>
 
-#include "explain/shapley/team.hpp"
+#include "explain/shapley/group.hpp"
 
 namespace hardwood {
 
 // Memory and methods of one thread.
-class CaseSolver {
+class PathEnumerator {
  public:
   // largest: bounds of the values of all rows to come, (stride,).
-  CaseSolver(const Team& team, const FeatureMap& map, std::ptrdiff_t stride,
-             std::span<const std::int32_t> players, const std::vector<float>& largest,
-             const std::atomic<bool>& stop);
+  PathEnumerator(const Group& group, const FeatureMap& map, std::ptrdiff_t stride,
+                 std::span<const std::int32_t> players, const std::vector<float>& largest,
+                 const std::atomic<bool>& stop);
 
   // Adds the Shapley values of f for two rows, (players, outputs). Returns the number of cases, or
   // -1 where there are more than `most`; what was added then is worth nothing.
@@ -70,15 +70,15 @@ class CaseSolver {
   void add_linear_terms(std::int32_t leaf, std::span<const Say> says);
   bool goes_right(const Splits& splits, std::int32_t node);
   Sums sums_at(std::size_t depth) {
-    double* first = sums_.data() + depth * 2 * team_.n_outputs;
-    return {first, first + team_.n_outputs};
+    double* first = sums_.data() + depth * 2 * group_.n_outputs;
+    return {first, first + group_.n_outputs};
   }
   template <class Then>
   void decide(std::int32_t player, Then&& then);
   template <class Then>
   void decide_as(std::int32_t player, bool is_x, double g, Then&& then);
 
-  const Team& team_;
+  const Group& group_;
   const FeatureMap& map_;
   std::span<const std::int32_t> players_;
   const std::atomic<bool>& stop_;

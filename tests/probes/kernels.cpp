@@ -176,7 +176,7 @@ std::vector<std::string> instruction_sets() {
 
 }  // namespace
 
-void bind_parts(nb::module_& m) {
+void bind_kernels(nb::module_& m) {
   m.def("instruction_sets", &instruction_sets, "The sets this machine can run, the best last.");
   m.def("philox", &philox, nb::arg("counter"), nb::arg("key"));
   m.def("gemm", &gemm, nb::arg("A"), nb::arg("B"));

@@ -8,7 +8,7 @@ namespace hardwood {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNoGain = 1.0 - 1e-12;  // what is not nearer than this share is not nearer
+constexpr double kNoGain = 1.0 - 1e-12;  // a distance must be below this share of the best to count
 
 bool is_later(const std::pair<double, std::int64_t>& a, const std::pair<double, std::int64_t>& b) {
   return a > b;
@@ -37,7 +37,7 @@ void BranchAndBound::search(std::span<const std::int32_t> regions, const Movable
   }
 }
 
-// Follows a case into its depth, so that there is a row to compare others with.
+// Follows a case depth first, to get a first row.
 void BranchAndBound::dive(std::int64_t which, Nearest& nearest) {
   const std::int64_t enough =
       20 + 4 * (std::ssize(movable_->numbers) + std::ssize(movable_->categories));
@@ -57,7 +57,7 @@ double BranchAndBound::relaxed(int region, const Movable& movable, Norm norm) {
   cases_.assign(1, {-1, region, -1, 0.0, 0.0});
   double total = 0.0;
   const Outcome outcome = close_in(0, kInfinity, total);
-  // Where the solver is lost, nothing is known but this.
+  // If the solver failed, only this bound is known.
   if (outcome == Outcome::kLost) return row_.least_distance(region, movable, norm);
   return outcome == Outcome::kFound ? total : kInfinity;
 }
@@ -88,7 +88,7 @@ void BranchAndBound::visit(std::int64_t which, Nearest& nearest) {
   keep(total, nearest);
 }
 
-// The point of the case's polyhedron that is closest, and its distance.
+// The closest point of the case's polyhedron, and its distance.
 Outcome BranchAndBound::close_in(std::int64_t which, double cutoff, double& total) {
   ++effort_.n_steps;
   const int region = cases_[which].region;
@@ -97,7 +97,7 @@ Outcome BranchAndBound::close_in(std::int64_t which, double cutoff, double& tota
   for (const std::int32_t member : row_.regions().members_of(region))
     if (!add_half_space(member)) return Outcome::kEmpty;
   const double of_categories = cost_of_categories();
-  double left = kInfinity;  // of the distance, for the numbers
+  double left = kInfinity;  // part of the distance that remains for the numbers
   if (cutoff < kInfinity) {
     left = norm_ == Norm::kSum ? cutoff - of_categories
                                : std::sqrt(std::max(cutoff * cutoff - of_categories, 0.0));
@@ -119,7 +119,7 @@ Outcome BranchAndBound::close_in(std::int64_t which, double cutoff, double& tota
   return outcome;
 }
 
-// Coordinates are the movable numbers with a weight in some half-space of the region.
+// Coordinates are the movable numbers with a weight in a half-space of the region.
 void BranchAndBound::start_polyhedron(int region) {
   const Regions& regions = row_.regions();
   place_.assign(regions.n_features, -1);
@@ -144,7 +144,7 @@ void BranchAndBound::decide(std::int64_t which) {
     if (f < 0) continue;
     if (row_.is_category(f)) {
       if (level_[f] == kOpen)
-        level_[f] = static_cast<std::int32_t>(one.low);  // later ones say more
+        level_[f] = static_cast<std::int32_t>(one.low);  // later decisions are more specific
       continue;
     }
     const double x = row_.row().x[f], cost = row_.regions().cost[f];
@@ -153,7 +153,7 @@ void BranchAndBound::decide(std::int64_t which) {
   }
 }
 
-// False where the half-space is out of reach.
+// Returns false if the half-space cannot be reached.
 bool BranchAndBound::add_half_space(std::int32_t member) {
   const double missing = row_.required(member, *movable_);
   if (missing == -kInfinity) return true;
@@ -180,7 +180,7 @@ double BranchAndBound::gain_by_categories(std::int32_t member) const {
   return gain;
 }
 
-// As a part of the sum, or of the squared length.
+// The cost as a part of the sum, or of the squared length.
 double BranchAndBound::cost_of(std::int32_t category) const {
   const double cost = row_.regions().cost[category];
   return norm_ == Norm::kSum ? cost : cost * cost;
@@ -198,8 +198,8 @@ double BranchAndBound::joined(double of_numbers, double of_categories) const {
   return norm_ == Norm::kSum ? sum : std::sqrt(sum);
 }
 
-// The category to decide next, -1 where none has a say in the region: first whether they change, then
-// to which levels; each time the one with the largest say.
+// The category to decide next, the one with the largest effect, -1 if none has an effect on the
+// region. First all categories are decided to change or not, then their levels.
 std::int32_t BranchAndBound::open_category(int region) const {
   std::int32_t chosen = -1;
   double most = 0.0;
@@ -228,7 +228,7 @@ double BranchAndBound::number(int place) const {
   return row_.row().x[f] + u_[place] / row_.regions().cost[f];
 }
 
-// The number farthest from the whole one that it should be, by its place; -1 where all are.
+// The place of the integer that is farthest from a whole number; -1 if all are whole.
 int BranchAndBound::fraction() const {
   int chosen = -1;
   double most = 0.0;
@@ -260,8 +260,8 @@ void BranchAndBound::branch_category(std::int64_t which, std::int32_t category) 
     if (level != present) push_level(level, 0.0);
 }
 
-// Another level than these gives no half-space of the region more than one of them does, at the same
-// cost. Where the present level is the one, the row might as well stay.
+// Other levels improve no half-space of the region more than one of these does, at the same cost. If
+// the current level is the one, the category need not change.
 const std::vector<std::int32_t>& BranchAndBound::best_levels(int region, std::int32_t category) {
   const auto [place, is_new] = best_levels_.try_emplace({region, category});
   std::vector<std::int32_t>& best = place->second;
@@ -276,7 +276,7 @@ const std::vector<std::int32_t>& BranchAndBound::best_levels(int region, std::in
   return best;
 }
 
-// Whether another level gives every half-space of a region as much.
+// Whether another level is at least as good for every half-space of a region.
 bool BranchAndBound::is_surpassed(int region, std::int32_t category, int level, int other) const {
   const int first = row_.regions().first_column[category];
   for (const std::int32_t member : row_.regions().members_of(region)) {
@@ -297,7 +297,7 @@ void BranchAndBound::branch_number(std::int64_t which, int place, double total) 
 }
 
 void BranchAndBound::keep(double total, Nearest& nearest) const {
-  const AskedRow& row = row_.row();
+  const SearchRow& row = row_.row();
   nearest.found = true;
   nearest.distance = total;
   nearest.x.assign(row.x, row.x + row_.regions().n_features);
@@ -309,7 +309,7 @@ void BranchAndBound::keep(double total, Nearest& nearest) const {
     nearest.x[f] = std::clamp(is_whole ? std::round(value) : value, row.low[f], row.high[f]);
   }
   for (const std::int32_t f : movable_->categories)
-    if (level_[f] >= 0) nearest.x[f] = level_[f];  // others have no say
+    if (level_[f] >= 0) nearest.x[f] = level_[f];  // others have no effect
 }
 
 }  // namespace hardwood

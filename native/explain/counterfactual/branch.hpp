@@ -1,11 +1,11 @@
-// The smallest change of a row that takes it into a region, by branch and bound over all regions, the
-// most promising case first.
+// The smallest change of a row that takes it into a region, by branch and bound over all regions,
+// best bound first.
 //
-// Once the categories are decided, every half-space is one of u, and the question is for the point of
-// a polyhedron that is closest to the origin (closest.hpp). An undecided category grants every
-// half-space the level it likes best, which no decision can surpass. It is first decided whether it
-// changes, which has its cost, then to which level. A whole number that comes out as a fraction is cut
-// off below and above it. Until a row is found, a case is followed into its depth.
+// Once all categories are decided, every half-space is one in u, and the task is to find the point of
+// a polyhedron that is closest to the origin (closest.hpp). For an undecided category, every
+// half-space uses the level that is best for it, which is a bound on any decision. First it is
+// decided whether the category changes, which has a cost, then to which level. An integer with a
+// fractional value is branched below and above it. Until a row is found, the search goes depth first.
 #pragma once
 
 #include <atomic>
@@ -20,44 +20,44 @@
 
 namespace hardwood {
 
-// The best row so far; further ones must be nearer.
+// The best row so far; later ones must be closer.
 struct Nearest {
   bool found = false;
   double distance = std::numeric_limits<double>::infinity();
   std::vector<double> x;  // (features,)
 };
 
-// How much may be done for a row, and what came of it.
+// The limit of the work for a row, and the work done.
 struct Effort {
   std::int64_t n_steps = 0, most_steps = 0;  // polyhedra
-  bool is_proven = true;                     // nothing was left out
+  bool is_proven = true;                     // no case was left out
   const std::atomic<bool>* stop = nullptr;
 
   bool is_over() const { return n_steps >= most_steps || *stop; }
 };
 
-// Memory and methods of one thread.
+// The search of one thread, with its memory.
 class BranchAndBound {
  public:
   BranchAndBound(const RowRegions& row, Effort& effort) : row_(row), effort_(effort) {}
 
-  // Improves on `nearest` by changes of the movable features only, whose effects on the regions are
-  // known. norm: length or sum.
+  // Improves `nearest` by changes of the movable features only, whose effects on the regions are
+  // known. The norm is length or sum.
   void search(std::span<const std::int32_t> regions, const Movable& movable, Norm norm,
               Nearest& nearest);
-  // A lower bound of the distance to one region, infinite where it cannot be reached.
+  // A lower bound of the distance to one region; infinite if it cannot be reached.
   double relaxed(int region, const Movable& movable, Norm norm);
 
  private:
-  // A region, less what was decided about features on the way from it.
+  // A region with the decisions about features that lead to this case.
   struct Case {
     std::int64_t parent;  // -1: none
     std::int32_t region;
     std::int32_t feature;  // decided here, -1: none
-    double low, high;      // of a number; of a category both are its level, or kChanges
+    double low, high;      // bounds of a number; for a category both are its level, or kChanges
     bool is_done = false;
   };
-  static constexpr std::int32_t kOpen = -1, kChanges = -2;  // of levels: to be decided
+  static constexpr std::int32_t kOpen = -1, kChanges = -2;  // of levels: still to be decided
 
   void push(double bound, const Case& one);
   std::int64_t pop();
@@ -85,15 +85,15 @@ class BranchAndBound {
   const Movable* movable_ = nullptr;
   Norm norm_ = Norm::kLength;
   std::vector<Case> cases_;
-  std::vector<std::pair<double, std::int64_t>> queue_;  // a heap, the least bound on top
-  // The polyhedron of the present case.
+  std::vector<std::pair<double, std::int64_t>> queue_;  // a heap, the smallest bound on top
+  // The polyhedron of the current case.
   std::vector<std::int32_t> numbers_;  // features that are its coordinates
   std::vector<std::int32_t> place_;    // (features,) their places; -1 for others
   std::vector<std::int32_t> level_;    // (features,) decided levels, kOpen, kChanges
   std::vector<double> normals_, least_, low_, high_, u_;
   double of_numbers_ = 0.0;
-  std::vector<std::int64_t> path_;  // cases of a dive that are still to be followed
-  // Levels of a category that no other surpasses in a region, whatever the row.
+  std::vector<std::int64_t> path_;  // cases of a depth-first search that remain
+  // Levels of a category that are best for some half-space of a region, for any row.
   std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::int32_t>> best_levels_;
   LeastLength least_length_;
   LeastSum least_sum_;

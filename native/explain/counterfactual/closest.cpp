@@ -11,9 +11,9 @@ namespace hardwood {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kRounding = 1e-11;  // of the sizes involved, is no violation
-constexpr double kParallel = 1e-9;   // sine of the angle below which normals depend on others
-constexpr double kSmallest = 1e-11;  // of a coefficient, to divide by
+constexpr double kRounding = 1e-11;  // violations below this, relative to their terms, are ignored
+constexpr double kParallel = 1e-9;   // sine of the angle below which normals count as dependent
+constexpr double kSmallest = 1e-11;  // smallest coefficient to divide by
 
 void add(double* to, double factor, const double* from, int n) {
   for (int j = 0; j < n; ++j) to[j] += factor * from[j];
@@ -21,7 +21,7 @@ void add(double* to, double factor, const double* from, int n) {
 
 }  // namespace
 
-// Least length
+// Smallest length
 
 Outcome LeastLength::solve(const Polyhedron& polyhedron, double cutoff, double* u) {
   p_ = polyhedron;
@@ -82,7 +82,7 @@ void LeastLength::load_normal(int condition) {
   normal_[j % p_.n] = j < p_.n ? 1.0 : -1.0;
 }
 
-// Steps until the condition holds, giving up active ones that are in the way.
+// Steps until the condition holds, dropping active conditions that block it.
 Outcome LeastLength::take(int condition) {
   load_normal(condition);
   double multiplier = 0.0;
@@ -107,7 +107,7 @@ Outcome LeastLength::take(int condition) {
   }
 }
 
-// normal = basis^T inside + rest, orthogonalised twice; change = factor^-1 inside.
+// normal = basis^T inside + rest, orthogonalized twice; change = factor^-1 inside.
 void LeastLength::split_normal() {
   const int q = static_cast<int>(active_.size());
   inside_.assign(q, 0.0);
@@ -125,7 +125,7 @@ void LeastLength::split_normal() {
   }
 }
 
-// The active condition whose multiplier is the first to reach zero, and the step to there.
+// The active condition whose multiplier reaches zero first, and the step at which it does.
 int LeastLength::blocking(double& step) const {
   int place = -1;
   for (std::size_t k = 0; k < active_.size(); ++k) {
@@ -150,15 +150,15 @@ void LeastLength::append(int condition, double length, double multiplier) {
   is_active_[condition] = 1;
 }
 
-// Forgets an active condition. The factor without its column is made a triangle again by rotations,
-// which the basis undergoes, too.
+// Drops an active condition. Rotations make the factor without its column triangular again, and are
+// applied to the basis, too.
 void LeastLength::drop(int place) {
   const int q = static_cast<int>(active_.size());
   is_active_[active_[place]] = 0;
   active_.erase(active_.begin() + place);
   multipliers_.erase(multipliers_.begin() + place);
   for (int k = place; k + 1 < q; ++k) {
-    // Column k + 1 has an entry below the diagonal of its new place k: turn it into the one above.
+    // Column k + 1 has an element below the diagonal of its new place k: rotate it into the one above.
     const double above = factor(k, k + 1), below = factor(k + 1, k + 1);
     const double radius = std::hypot(above, below), c = above / radius, s = below / radius;
     for (int column = k + 1; column < q; ++column) {
@@ -178,7 +178,7 @@ void LeastLength::drop(int place) {
   basis_.resize(static_cast<std::size_t>(q - 1) * p_.n);
 }
 
-// Least sum
+// Smallest sum
 
 Outcome LeastSum::solve(const Polyhedron& polyhedron, double cutoff, double* u) {
   p_ = polyhedron;
@@ -187,7 +187,7 @@ Outcome LeastSum::solve(const Polyhedron& polyhedron, double cutoff, double* u) 
   start();
   const int patience = 10 * (p_.h + p_.n + 10);
   for (int step = 0; step < 20 * patience; ++step) {
-    // In the order of their numbers (Bland's rule), variables cannot take turns for ever.
+    // Choosing by number (Bland's rule) prevents cycles.
     const bool by_number = step > patience;
     bool rises = false;
     const int row = leaving(by_number, rises);
@@ -236,7 +236,7 @@ void LeastSum::start() {
   }
 }
 
-// The basic variable that is farthest beyond a bound, or the first beyond one; -1 where none is.
+// The basic variable farthest beyond a bound, or the first one beyond a bound; -1 if there is none.
 int LeastSum::leaving(bool by_number, bool& rises) const {
   const double sum = total();
   int chosen = -1;
@@ -255,7 +255,7 @@ int LeastSum::leaving(bool by_number, bool& rises) const {
   return chosen;
 }
 
-// How far beyond a bound a variable may come to lie by rounding errors.
+// How far beyond a bound a variable can be by rounding errors.
 double LeastSum::rounding(int v, bool is_low, double sum) const {
   const double size = v >= n_columns_ ? p_.least[v - n_columns_]
                       : is_low        ? bounds_[v].low
@@ -263,10 +263,10 @@ double LeastSum::rounding(int v, bool is_low, double sum) const {
   return kRounding * (std::fabs(size) + sum);
 }
 
-// The variable that comes in for that of a row; -1 where none can help the row enough. Variables are
-// met in the order in which their reduced costs reach zero. Those that cannot make up for what the row
-// is short of, even from bound to bound, are passed: they go to their other bound, and the costs
-// still fall on the right side.
+// The variable to enter for that of a row; -1 if none can help the row enough. Variables are visited
+// in the order in which their reduced costs reach zero. A variable that cannot cover the row's
+// shortage, even from bound to bound, is moved to its other bound, which keeps the costs on the right
+// side.
 int LeastSum::entering(int row, bool rises, bool by_number) {
   candidates_.clear();
   for (int j = 0; j < n_columns_; ++j) {
@@ -307,7 +307,7 @@ int LeastSum::first_by_number() const {
   return first ? first->column : -1;
 }
 
-// A variable goes from the bound where it is to the other.
+// Moves a variable from its bound to the other.
 void LeastSum::cross(int column) {
   const int v = outside_[column];
   const double to = is_high_[column] ? bounds_[v].low : bounds_[v].high, change = to - values_[v];
@@ -316,7 +316,7 @@ void LeastSum::cross(int column) {
   is_high_[column] = !is_high_[column];
 }
 
-// The basic variable of a row goes to a bound, the one of a column takes its place.
+// The basic variable of a row goes to a bound, and the variable of a column takes its place.
 void LeastSum::exchange(int row, int column, double target) {
   const int out = basic_[row], in = outside_[column];
   const double pivot = cell(row, column), change = (target - values_[out]) / pivot;

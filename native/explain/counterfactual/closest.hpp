@@ -1,6 +1,6 @@
-// The point of a polyhedron that is closest to the origin: of least length, or with the least sum of
-// sizes. Both solvers start at the origin, take in violated conditions one by one, and know in every
-// step a lower bound of the answer, so that a search may call them off.
+// The point of a polyhedron that is closest to the origin: by length, or by the sum of absolute
+// values. Both solvers start at the origin, add violated conditions one by one, and have a lower bound
+// of the distance in every step, so that a search can stop them.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ enum class Outcome {
   kFound,
   kEmpty,   // no such point
   kTooFar,  // every such point is at least `cutoff` away
-  kLost,    // rounding errors keep the solver from an end; not seen outside of made-up cases
+  kLost,    // rounding errors prevent a result; seen only in artificial cases
 };
 
 // The point of least length, by the dual active set method: D. Goldfarb, A. Idnani, "A numerically
@@ -56,26 +56,26 @@ class LeastLength {
   std::vector<double> multipliers_;      // (q,)
   std::vector<double> basis_;            // (q, n) orthonormal, of the active normals
   std::vector<double> factor_;           // upper triangle by columns: normals = factor^T basis
-  std::vector<double> normal_, rest_;    // (n,) of the condition to take in; its part outside
+  std::vector<double> normal_, rest_;    // (n,) of the condition to add; its part outside the basis
   std::vector<double> inside_, change_;  // (q,) its part inside; change of multipliers per step
 };
 
-// The point with the least sum of sizes, by the dual simplex method with bounded variables on a dense
-// dictionary. It moves few coordinates: no more than there are half-spaces.
+// The point with the smallest sum of absolute values, by the dual simplex method with bounded
+// variables on a dense dictionary. It changes at most as many coordinates as there are half-spaces.
 class LeastSum {
  public:
   Outcome solve(const Polyhedron& polyhedron, double cutoff, double* u);
 
  private:
-  // Variables: the parts of u above zero (n), those below (n), and what half-spaces have to spare (h).
+  // Variables: positive parts of u (n), negative parts (n), and slacks of half-spaces (h).
   struct Bounds {
     double low, high;
   };
   struct Candidate {
-    double ratio, pull;  // when its reduced cost is zero; what it does for the row
+    double ratio, pull;  // where its reduced cost is zero; its effect on the row
     std::int32_t column;
   };
-  // The order of a heap with the least ratio on top, and of equal ones the strongest.
+  // The order of a heap with the smallest ratio on top, and among equal ones the largest pull.
   static bool is_later(const Candidate& a, const Candidate& b) {
     return a.ratio != b.ratio ? a.ratio > b.ratio : a.pull < b.pull;
   }
@@ -100,8 +100,8 @@ class LeastSum {
   std::vector<double> values_;         // (variables,)
   std::vector<std::int32_t> basic_;    // (h,) the variable of each row
   std::vector<std::int32_t> outside_;  // (columns,) the variable of each column, at a bound
-  std::vector<char> is_high_;          // (columns,) which bound
-  std::vector<double> cells_;          // (h, columns) basic variables by the others
+  std::vector<char> is_high_;          // (columns,) whether at the upper bound
+  std::vector<double> cells_;          // (h, columns) basic variables as functions of the others
   std::vector<double> costs_;          // (columns,)
   std::vector<Candidate> candidates_;
   std::vector<std::int32_t> passed_;  // columns

@@ -1,9 +1,9 @@
-// Sums of float64 products, in one fixed order.
+// Sums of float64 products, in a fixed order.
 #pragma once
 
 namespace hardwood {
 
-// Four running sums: one alone would wait for every addition.
+// Four running sums, because a single one would wait for every addition.
 inline double dot_product(const double* a, const double* b, int n) {
   double sums[4] = {};
   int j = 0;

@@ -10,8 +10,8 @@ namespace hardwood {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-// Of a half-space's size. Levels and whole numbers may leave a score at exactly zero, which is not
-// negative; rounding errors of float64 are kept from mattering.
+// Relative to the size of a half-space. With levels and integers a score can be exactly zero, which is
+// not negative; this keeps rounding errors of float64 from changing that.
 constexpr double kExact = 1e-9;
 
 }  // namespace
@@ -30,7 +30,7 @@ RowRegions::RowRegions(const Regions& regions)
   if (has_categories) gains_.resize(2 * scaled_.size());
 }
 
-void RowRegions::meet(const AskedRow& row, const Margin& margin) {
+void RowRegions::meet(const SearchRow& row, const Margin& margin) {
   row_ = row;
   margin_ = margin;
   find_scores();

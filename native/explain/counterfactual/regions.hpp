@@ -1,5 +1,4 @@
-// Regions of a table's rows, each where some half-spaces of the encoded columns hold, and what a given
-// row has to change to come into one of them.
+// Regions where some half-spaces of the encoded columns hold, and what a row must change to enter one.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +10,7 @@ namespace hardwood {
 
 enum class Norm { kLength, kSum, kCount };
 
-// Features of the table and the regions, for all rows.
+// Features of the table, and regions; the same for all rows.
 struct Regions {
   enum Kind : std::uint8_t { kContinuous, kWhole, kCategory };
 
@@ -19,7 +18,7 @@ struct Regions {
   const std::uint8_t* kind = nullptr;          // (features,)
   const std::int32_t* first_column = nullptr;  // (features,)
   const std::int32_t* n_levels = nullptr;      // (features,) 0 for numbers
-  const double* cost = nullptr;                // (features,) per unit, or of another level
+  const double* cost = nullptr;                // (features,) per unit, or of a change of level
   const std::uint8_t* may_become = nullptr;    // (columns,) levels that may be chosen
   int n_columns = 0;
   int n_half_spaces = 0;
@@ -27,7 +26,7 @@ struct Regions {
   const double* bias = nullptr;         // (half-spaces,) score = bias + normal . columns
   const double* sizes = nullptr;        // (half-spaces,) unit of the margin
   std::span<const std::int64_t> first;  // (regions + 1,)
-  // Of region r from first[r] on: i where score i must not be negative, ~i where it must be.
+  // Region r starts at first[r]: i where score i must be at least 0, ~i where it must be negative.
   const std::int32_t* members = nullptr;
 
   int size() const { return static_cast<int>(first.size()) - 1; }
@@ -45,41 +44,41 @@ inline double sign_of(std::int32_t member) {
   return member >= 0 ? 1.0 : -1.0;
 }
 
-struct AskedRow {
+struct SearchRow {
   const double* x = nullptr;        // (features,) numbers and levels, NaN where missing
-  const double* low = nullptr;      // (features,) of numbers; where low = high nothing moves
+  const double* low = nullptr;      // (features,) bounds of numbers; low = high is fixed
   const double* high = nullptr;     // (features,)
-  const double* columns = nullptr;  // (columns,) what the normals multiply
-  // (n_sides,) whether the model takes the first scores as not negative; others are what they are.
+  const double* columns = nullptr;  // (columns,) encoded, to multiply with the normals
+  // (n_sides,) whether the model treats the first scores as at least 0; others by their sign.
   const std::uint8_t* sides = nullptr;
   int n_sides = 0;
 };
 
 struct Margin {
   double width = 0.0;       // in units of Regions::sizes
-  bool everywhere = false;  // also where a row is on the right side already
+  bool everywhere = false;  // also where a row is already on the right side
 };
 
-// Features that may change, and what they can do to the half-spaces.
+// Features that may change, and their effects on the half-spaces.
 struct Movable {
   struct Effect {
     double length = 0.0, largest = 0.0;  // of the normal by u, see RowRegions
-    bool is_continuous = false;          // some number that need not be whole takes part
-    bool is_any = false;                 // some feature takes part
+    bool is_continuous = false;          // some continuous number has a weight
+    bool is_any = false;                 // some feature has a weight
   };
   std::vector<std::int32_t> numbers, categories;
   std::vector<Effect> effects;  // (half-spaces,)
 };
 
-// The regions as a row sees them. u_j is the change of number j times its cost.
+// The regions relative to a row. u_j is the change of number j times its cost.
 class RowRegions {
  public:
   explicit RowRegions(const Regions& regions);
 
-  void meet(const AskedRow& row, const Margin& margin);
+  void meet(const SearchRow& row, const Margin& margin);
 
   const Regions& regions() const { return regions_; }
-  const AskedRow& row() const { return row_; }
+  const SearchRow& row() const { return row_; }
   const Movable& all() const { return all_; }
   bool is_category(int feature) const { return regions_.kind[feature] == Regions::kCategory; }
 
@@ -96,18 +95,18 @@ class RowRegions {
   int level_of(int feature) const { return static_cast<int>(row_.x[feature]); }
 
   double score(int i) const { return scores_[i]; }
-  // Whether a member's half-space holds, as the model sees it.
+  // Whether a member's half-space holds according to the model.
   bool holds(std::int32_t member) const {
     const int i = half_space_of(member);
     return (i < row_.n_sides ? row_.sides[i] != 0 : scores_[i] >= 0.0) == (member >= 0);
   }
 
-  // Finds the effects that the features of `movable` have on the half-spaces of a region.
+  // Computes the effects of the features of `movable` on the half-spaces of a region.
   void find_effects(int region, Movable& movable) const;
-  // What a member's score must gain, in its direction; -infinity where it need not, and infinity where
-  // it would have to and cannot.
+  // How much a member's score must increase in its direction; -infinity if it need not, and infinity
+  // if it must but cannot.
   double required(std::int32_t member, const Movable& movable) const;
-  // What a member's score gains by a level of a category, and at most by another than the present.
+  // The gain of a member's score by a level of a category, and the largest gain by a new level.
   double gain(std::int32_t member, int category, int level) const;
   double most_gain(std::int32_t member, int category) const;
   // Whether another level would change the score.
@@ -117,7 +116,7 @@ class RowRegions {
   bool may_become(int category, int level) const {
     return regions_.may_become[regions_.first_column[category] + level] != 0;
   }
-  // A lower bound of the distance to a region, by its half-spaces one at a time.
+  // A lower bound of the distance to a region, from each of its half-spaces alone.
   double least_distance(int region, const Movable& movable, Norm norm) const;
 
  private:
@@ -128,12 +127,12 @@ class RowRegions {
 
   const Regions& regions_;
   std::vector<double> scaled_;  // (half-spaces, features), 0 for categories
-  AskedRow row_;
+  SearchRow row_;
   std::vector<double> scores_;  // (half-spaces,)
   Margin margin_;
   Movable all_;
-  // (half-spaces, features, 2) the most that another level takes from a score, and adds to it; of
-  // categories that may change. Empty where there are no categories.
+  // (half-spaces, features, 2) the most that a new level of a category that may change subtracts from
+  // a score, and adds to it. Empty without categories.
   std::vector<double> gains_;
 };
 

@@ -13,7 +13,7 @@ RowSearch::RowSearch(const Regions& regions, const SearchOptions& options,
   std::iota(every_region_.begin(), every_region_.end(), 0);
 }
 
-bool RowSearch::find(const AskedRow& row, Nearest& nearest) {
+bool RowSearch::find(const SearchRow& row, Nearest& nearest) {
   row_.meet(row, options_.margin);
   effort_.n_steps = 0;
   effort_.most_steps = options_.most_steps;
@@ -29,7 +29,7 @@ bool RowSearch::fewest_features(Nearest& nearest) {
   std::size_t most = 0;
   for (const Reachable& place : places) most = std::max(most, place.features.size());
   for (std::size_t size = 1; size <= most; ++size) {
-    // A set of this size is enough; whether another is nearer decides nothing about the number.
+    // A set of this size is enough; closer sets of the same size do not change the number.
     const bool is_whole = try_size(places, size, nearest);
     if (nearest.found) return true;
     if (!is_whole) {
@@ -40,7 +40,7 @@ bool RowSearch::fewest_features(Nearest& nearest) {
   return effort_.is_proven;
 }
 
-// Regions that the row can come to, nearest first.
+// Regions that the row can reach, the closest first.
 std::vector<RowSearch::Reachable> RowSearch::reachable() {
   std::vector<Reachable> places;
   for (const std::int32_t region : every_region_) {
@@ -66,7 +66,7 @@ std::vector<std::int32_t> RowSearch::features_of(int region) const {
   return features;
 }
 
-// All sets of a size. False where some were left out for want of steps.
+// Tries all sets of a size. Returns false if some were left out because the steps ran out.
 bool RowSearch::try_size(const std::vector<Reachable>& places, std::size_t size, Nearest& nearest) {
   for (const Reachable& place : places) {
     if (place.distance >= nearest.distance) break;
@@ -86,7 +86,7 @@ void RowSearch::find_limits(const Reachable& place) {
   later_.assign((n + 1) * h, 0.0);
   for (std::size_t k = 0; k < h; ++k) {
     const int i = half_space_of(members[k]);
-    // Less than what may turn out to be required.
+    // A lower bound of what may be required.
     const double slack = 1e-8 * row_.regions().sizes[i];
     missing_[k] = row_.holds(members[k]) ? 0.0 : -sign_of(members[k]) * row_.score(i) - slack;
     for (std::size_t f = n; f-- > 0;) {
@@ -96,7 +96,7 @@ void RowSearch::find_limits(const Reachable& place) {
   }
 }
 
-// The most that a feature can give a member's score.
+// The largest effect of a feature on a member's score.
 double RowSearch::limit(std::int32_t member, std::int32_t feature) const {
   if (row_.is_category(feature)) return std::max(row_.most_gain(member, feature), 0.0);
   const double weight = sign_of(member) * row_.by_u(half_space_of(member), feature);
@@ -104,7 +104,7 @@ double RowSearch::limit(std::int32_t member, std::int32_t feature) const {
   return std::max(weight * (weight > 0.0 ? row_.highest_u(feature) : row_.lowest_u(feature)), 0.0);
 }
 
-// Adds `size` more features, from number `from` on, in all ways. False where some were left out.
+// Adds `size` more features, from number `from` on, in all combinations. False if some were left out.
 bool RowSearch::choose(const Reachable& place, std::size_t from, std::size_t size,
                        Nearest& nearest) {
   if (size == 0) {
@@ -115,7 +115,7 @@ bool RowSearch::choose(const Reachable& place, std::size_t from, std::size_t siz
   missing_.resize((depth + 2) * h);
   for (std::size_t f = from; f + size <= place.features.size(); ++f) {
     if (effort_.is_over()) return false;
-    if (!may_suffice(place, f, size)) return true;  // nor will those after it
+    if (!may_suffice(place, f, size)) return true;  // later features will not suffice either
     for (std::size_t k = 0; k < h; ++k)
       missing_[(depth + 1) * h + k] = missing_[depth * h + k] - limits_[f * h + k];
     chosen_.push_back(place.features[f]);
@@ -127,7 +127,7 @@ bool RowSearch::choose(const Reachable& place, std::size_t from, std::size_t siz
   return true;
 }
 
-// Whether n more features, from number `from` on, could give every half-space what it misses.
+// Whether n more features, from number `from` on, could be enough for every half-space.
 bool RowSearch::may_suffice(const Reachable& place, std::size_t from, std::size_t n_more) const {
   const std::size_t h = row_.regions().members_of(place.region).size();
   const double* missing = missing_.data() + chosen_.size() * h;
@@ -150,7 +150,7 @@ void RowSearch::try_chosen(std::int32_t region, Nearest& nearest) {
   branch_.search({&region, 1}, movable_, Norm::kLength, nearest);
 }
 
-// Few features, not proven to be the fewest.
+// A change of few features, not proven to be the fewest.
 void RowSearch::few_features(Nearest& nearest) {
   effort_.n_steps = 0;
   branch_.search(every_region_, row_.all(), Norm::kSum, nearest);

@@ -1,10 +1,10 @@
 // The smallest change of a row that takes it into one of several regions: by the length of the change,
 // the sum of its sizes (branch.hpp), or the number of features that change (here).
 //
-// Fewest features: sets of features are tried in the order of their sizes, each for all regions that
-// they might reach. Of the changes of the smallest size, the shortest is taken. Where that is too much
-// work, the features of the change with the least sum are taken, which are few, less those that are
-// not needed; the answer is then not proven to be the best.
+// Fewest features: sets of features are tried by increasing size, each for all regions that they could
+// reach. Among the changes with the smallest set, the shortest is taken. If that is too much work, the
+// features of the change with the smallest sum are used, which are few, without those that are not
+// needed; the result is then not proven to be the best.
 #pragma once
 
 #include <atomic>
@@ -20,22 +20,22 @@ namespace hardwood {
 struct SearchOptions {
   Norm norm = Norm::kLength;
   Margin margin;
-  std::int64_t most_steps = 0;  // polyhedra to look at for one row
+  std::int64_t most_steps = 0;  // largest number of polyhedra to solve for one row
 };
 
-// Memory and methods of one thread.
+// The search of one thread, with its memory.
 class RowSearch {
  public:
   RowSearch(const Regions& regions, const SearchOptions& options, const std::atomic<bool>& stop);
 
-  // Returns whether the outcome is proven: that the change is the smallest, or that there is none.
-  bool find(const AskedRow& row, Nearest& nearest);
+  // Returns whether the result is proven: the change is the smallest, or there is none.
+  bool find(const SearchRow& row, Nearest& nearest);
 
  private:
   struct Reachable {
     double distance;  // a lower bound
     std::int32_t region;
-    std::vector<std::int32_t> features;  // with a say in it
+    std::vector<std::int32_t> features;  // with an effect on the region
   };
 
   bool fewest_features(Nearest& nearest);
@@ -58,11 +58,11 @@ class RowSearch {
   std::vector<std::int32_t> every_region_;
   std::vector<std::int32_t> chosen_;
   Movable movable_;
-  // (chosen + 1, members) what the half-spaces of the present region lack without a margin, with all
-  // that the first 0, 1, ... chosen features can give.
+  // (chosen + 1, members) what the half-spaces of the current region lack, without a margin, after
+  // the largest effects of the first 0, 1, ... chosen features.
   std::vector<double> missing_;
-  std::vector<double> limits_;  // (features, members) what each feature can give at most
-  std::vector<double> later_;   // likewise, the largest limit of this feature and those after it
+  std::vector<double> limits_;  // (features, members) largest effect of each feature
+  std::vector<double> later_;   // the same, the largest of this feature and all after it
 };
 
 }  // namespace hardwood

@@ -124,7 +124,7 @@ def test_two_classes_with_a_score_each_go_on_with_their_difference(X):
 
 def test_linear_leaves_do_not_become_constant(X):
     first = DGTRegressor(max_epochs=3, **LINEAR).fit(X, X[:, 0])
-    with pytest.raises(ValueError, match="init has linear leaves. Give leaves='linear'"):
+    with pytest.raises(ValueError, match="init has linear leaves. Use leaves='linear'"):
         DGTRegressor(max_depth=1, init=first).fit(X, X[:, 0])
 
 

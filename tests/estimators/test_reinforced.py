@@ -247,7 +247,7 @@ def test_an_interrupt_keeps_the_best_tree_so_far():
         ({"parents": [-1]}, "at least 2 node numbers"),
         ({"parents": [-1, -1]}, r"parents\[1\] must be a number from 0 to 0, got -1"),
         ({"parents": [-1, 0, 3, 2]}, r"parents\[2\] must be a number from 0 to 1, got 3"),
-        ({"parents": [-1, 0, 1]}, "nothing to decide"),
+        ({"parents": [-1, 0, 1]}, "at least one node with two or more children"),
         ({"parents": "binary"}, "parents must be None or a sequence"),
         ({"parents": [-1, 0, 0], "init": "axis"}, "init gives the topology"),
         ({"init": "best"}, "init must be"),

@@ -134,7 +134,7 @@ def test_a_start_is_where_learning_begins(table, model):
     np.testing.assert_allclose(again.fit(X, Y).predict_proba(X), model.predict_proba(X), atol=1e-5)
     with pytest.raises(ValueError, match="init is a tree for several labels, but the target has"):
         DGTClassifier(init=model).fit(X, Y[:, 0])
-    with pytest.raises(ValueError, match="init has another number of outputs"):
+    with pytest.raises(ValueError, match="numbers of outputs or classes of init"):
         DGTClassifier(init=model).fit(X, Y[:, :2])
 
 

@@ -136,7 +136,7 @@ def test_it_learns():
 def test_a_loss_that_it_does_not_minimize_is_named():
     model = ToyRegressor()
     model.loss = "huber"
-    with pytest.raises(ValueError, match="loss='huber' is not one that this learner minimizes"):
+    with pytest.raises(ValueError, match="This learner cannot minimize loss='huber'"):
         model.fit(*load_diabetes(return_X_y=True))
 
 

@@ -1,10 +1,9 @@
-"""Bagging: the same learner on samples drawn with replacement, averaged or put to the vote.
+"""Bagging: the same learner on bootstrap samples, combined by averaging or voting.
 
 Breiman. Bagging Predictors. Machine Learning, 1996. [Breiman96]
 
-Members whose learner trains several trees at once in the engine (DGT: a DGT-Forest is `Bagging` of
-`DGT`) are learned side by side, on as many threads as there are; any other learner is fitted to one
-sample after the other.
+A learner that can train several trees at once in the engine (DGT: a DGT-Forest is `Bagging` of
+`DGT`) learns all members in parallel; any other learner is fitted to one sample after the other.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from hardwood.parameters import choice_field, flag_field, integer_field, real_fi
 
 @runtime_checkable
 class SideBySide(Protocol):
-    """A learner that learns several trees at once, each from a sample of its own."""
+    """A learner that learns several trees at once, each from its own sample."""
 
     def fit_side_by_side(
         self,
@@ -49,18 +48,18 @@ class Bagging(Learner):
     Parameters
     ----------
     base
-        What learns a member; one that returns a hard oblique tree.
+        The learner of the members; it must return a hard oblique tree.
     n_estimators
         Number of trees.
     bootstrap
-        Whether each tree learns from rows drawn with replacement; else from all rows, and trees
-        differ by their random starts alone.
+        Whether each tree learns from rows drawn with replacement. Otherwise each learns from all
+        rows, and trees differ only in their random starts.
     sample_fraction
-        Rows drawn for a tree, as a part of the training rows; 1 without `bootstrap`.
+        Rows drawn for each tree, as a fraction of the training rows; 1 without `bootstrap`.
     combine
-        "mean": average what the trees predict. "vote": count the trees that choose a class.
+        "mean": average the predictions. "vote": count the trees that choose each class.
     member_start
-        What every member starts from.
+        The start of every member.
     """
 
     run_name: ClassVar[str] = "tree"
@@ -78,16 +77,15 @@ class Bagging(Learner):
             raise TypeError(f"base must be a learner of hardwood.learn, got {self.base!r:.200}.")
         if self.sample_fraction != 1 and not self.bootstrap:
             raise ValueError(
-                f"sample_fraction={self.sample_fraction:g} is a part of the rows that are drawn, "
-                "and bootstrap=False draws none: give bootstrap=True, or leave sample_fraction at "
-                "1."
+                f"sample_fraction={self.sample_fraction:g} needs bootstrap=True, which draws rows. "
+                "Use bootstrap=True, or leave sample_fraction at 1."
             )
 
     def _fit(self, task: Task, run: Run, start: Start) -> Learned:
-        """Learn the trees that are missing; those of `start`, a forest, are kept.
+        """Learn the missing trees; those of `start`, a forest, are kept.
 
-        Every tree has random numbers of its own, by its number: a forest that was enlarged is the
-        one that would have been learned at once from the same rows.
+        The random numbers of a tree depend on its index, so an enlarged forest equals one that was
+        learned at once from the same rows.
         """
         kept = self._kept(start, task)
         n_missing = self.n_estimators - len(kept)
@@ -115,18 +113,17 @@ class Bagging(Learner):
     def interrupted_message(self, learned: Learned) -> str:
         n_epochs = len(learned.history or ())
         return (
-            f"Learning was interrupted after {n_epochs} epoch(s); what the trees had learned so "
-            "far is kept."
+            f"Learning was interrupted after {n_epochs} epoch(s); the trees are kept as they are."
         )
 
     def n_draws(self, n_rows: int) -> int | None:
-        """Return how many rows are drawn for one tree; None where none are."""
+        """Return the number of rows drawn for one tree; None without `bootstrap`."""
         if not self.bootstrap:
             return None
         return max(1, int(math.floor(self.sample_fraction * n_rows + 0.5)))
 
     def drawn(self, n_rows: int, seed: int, number: int) -> np.ndarray:
-        """Return how often each training row is drawn for a tree, by its number in the forest."""
+        """Return how often each training row is drawn for the tree with this index."""
         from hardwood import _native
 
         n_draws = self.n_draws(n_rows)
@@ -147,7 +144,7 @@ class Bagging(Learner):
         return members
 
     def _member(self, task: Task, run: Run, number: int) -> Learned:
-        """Learn one tree from a sample, with random numbers of its own."""
+        """Learn one tree from a sample, with its own random numbers."""
         sample = task
         if self.bootstrap:
             sample = _sampled(task, self.drawn(len(task.train), run.seed, number))
@@ -156,7 +153,7 @@ class Bagging(Learner):
         tree = learned.model.hard("a forest")
         if not isinstance(tree, ObliqueTree):
             raise TypeError(
-                f"Bagging takes a learner of one hard tree, but {type(self.base).__name__} "
+                f"Bagging needs a learner of one hard tree, but {type(self.base).__name__} "
                 f"returned a {type(tree).__name__}."
             )
         return replace(learned, model=tree)
@@ -166,7 +163,7 @@ class Bagging(Learner):
             return ()
         if not isinstance(start, ObliqueForest):
             raise TypeError(
-                "A forest starts from a forest, whose trees it keeps; what its trees start from is "
+                "A forest starts from a forest, whose trees it keeps; its trees start from "
                 f"member_start. Got {start!r:.200}."
             )
         _check_same_table(start.trees[0], task)
@@ -174,7 +171,7 @@ class Bagging(Learner):
 
 
 def _sampled(task: Task, counts: np.ndarray) -> Task:
-    """Return a task whose training rows count as often as they were drawn."""
+    """Return a task whose training rows are weighted by how often they were drawn."""
     row_weight, weight = task.row_weight.copy(), task.weight.astype(np.float64)
     for each in (row_weight, weight):
         each[task.train] *= counts
@@ -185,9 +182,9 @@ def _sampled(task: Task, counts: np.ndarray) -> Task:
 
 
 def _begun(members: list[Learned], n_kept: int) -> list[Learned]:
-    """Leave out the trees that an interrupt kept from their first epoch, and those after them.
+    """Leave out trees that were interrupted before their first epoch, and those after them.
 
-    A forest's trees are numbered without gaps, and there is at least one.
+    The trees of a forest are numbered without gaps, and there is at least one.
     """
     n_begun = next((i for i, one in enumerate(members) if one.history == ()), len(members))
     return members[: max(n_begun, 0 if n_kept else 1)]
@@ -198,6 +195,6 @@ def _check_same_table(kept: ObliqueTree, task: Task) -> None:
     found = (task.schema, task.kind, task.labels, task.target_names)
     if known != found or kept.n_outputs != task.n_targets:
         raise ValueError(
-            "warm_start=True goes on with the same table: the columns, their levels or means, the "
-            "classes or the target differ from those of the earlier fit. Give warm_start=False."
+            "warm_start=True needs the same table: the columns, their categories or means, the "
+            "classes or the target differ from the earlier fit. Use warm_start=False."
         )

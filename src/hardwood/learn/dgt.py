@@ -4,10 +4,10 @@ Karthikeyan, Jain, Natarajan, Jain. Learning Accurate Decision Trees with Bandit
 Quantized Gradient Descent. TMLR 2022. [DGT22]
 
 A tree of height h is written as a sum over its leaves (Eq. 2) whose path functions are a step
-function of the *sum* of the decisions on the path (Eq. 4). The prediction is that of the hard tree;
-the gradient replaces the outer step by a softmax over the path sums and the inner sign by the
-straight-through estimator, so one example moves all 2^h - 1 splits (Alg. 2). Mini-batches of that
-gradient make Alg. 3.
+function of the *sum* of the decisions on the path (Eq. 4). The prediction is that of the hard tree.
+The gradient replaces the outer step by a softmax over the path sums and the inner sign by the
+straight-through estimator, so each row updates all 2^h - 1 splits (Alg. 2). Alg. 3 uses
+mini-batches of that gradient.
 
 ========  ==========================  ===========================================
 paper     here                        shape
@@ -20,23 +20,23 @@ lambda    ``l1``, ``l2``              on W or its factors, and on the slopes of 
 L, d_i    ``layers``                  number of linear layers, or the sizes between them (Sec. 3.2)
 ========  ==========================  ===========================================
 
-The step is native (``native/learn/dgt/step.hpp``, ``soft_step.hpp``), its twin is
+The step is native (``native/learn/dgt/step.hpp``, ``soft_step.hpp``); the NumPy reference is
 ``tests/reference/dgt.py``; layers are multiplied into one matrix at every step
-(``native/learn/loop/layers.hpp``), so what is learned is the splits that the tree will have, to the
-bit.
+(``native/learn/loop/layers.hpp``), so the learned splits are exactly those of the tree.
 
 What differs from the paper:
 
 1. Columns are divided by the power of two nearest their standard deviation (the paper: by the
    deviation), so that folding the scale into the weights is exact.
-2. Regression targets have mean 0 and deviation 1 (the paper: range [0, 1]).
+2. Regression targets are standardized (the paper: scaled to [0, 1]).
 3. The L1 penalty is a proximal step, so weights reach exactly zero.
 4. Two classes are learned with one score per leaf (logistic loss).
 5. RMSprop's epsilon is 1e-5 (the paper does not state it; the authors' code has it).
-6. Annealed routing (Sec. 3.3, Table 7 (c)) sharpens the sigmoids, as Sec. 3.3 says, and for the sum
-   form the softmax over the leaves by the same factor, as C.3.1 says: else it would never be hard.
-7. With several layers the norm of the factors' gradients is clipped and the penalties apply to the
-   factors, biases included, as the authors' code does; a product of sparse factors is not sparse.
+6. Annealed routing (Sec. 3.3, Table 7 (c)) sharpens the sigmoids, as Sec. 3.3 says. The sum form
+   also sharpens the softmax over the leaves by the same factor, as C.3.1 says; otherwise it would
+   never become hard.
+7. With several layers, clipping and penalties apply to the factors, including biases, as in the
+   authors' code. A product of sparse factors is not sparse.
 8. Several restarts, of which the best on validation data is kept (`n_restarts`), and nodes that no
    training row reaches are dropped when learning ends (`learn/finish.py`).
 """
@@ -83,7 +83,7 @@ _MAX_DEPTH = 16
 _MAX_LAYERS = 16
 _MAX_HIDDEN = 2**16
 _MAX_RESTARTS = 10_000
-# n_restarts="auto": so many trees for a validation part to choose from (what that is worth:
+# n_restarts="auto": number of trees to choose from on validation rows (its benefit is measured in
 # benchmarks/quality/defaults.py).
 VALIDATED_RESTARTS = 4
 
@@ -115,30 +115,30 @@ def _layers(name: str, value: Any) -> int | tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Relaxation(Parameters):
-    """How gradients get through the decisions: the design choices that Table 7 compares.
+    """How gradients pass through the decisions: the design choices that Table 7 compares.
 
     Parameters
     ----------
     path
-        "sum": the AND along a path as a step function of a sum (Eq. 4), the paper's. "product":
-        as a product of step functions (Eq. 2).
+        "sum": the AND along a path is a step function of a sum (Eq. 4), as in the paper. "product":
+        it is a product of step functions (Eq. 2).
     quantizer
-        "sign": a decision counts +1 or -1. "scaled": plus or minus the mean of all scores' sizes in
-        the batch (in parts of at most 128 rows), as the authors' code does; for path="sum" with
-        quantized routing alone.
+        "sign": a decision is +1 or -1. "scaled": plus or minus the mean absolute score in the batch
+        (in parts of at most 128 rows), as in the authors' code; only for path="sum" with quantized
+        routing.
     routing
-        "quantized": hard decisions, and gradients straight through them. "annealed": sigmoids that
-        sharpen while the tree is learned, a soft tree until the end. With path="product" that is
-        the paper's baseline PAT. What hardening costs is recorded.
+        "quantized": hard decisions with straight-through gradients. "annealed": sigmoids that
+        sharpen during learning, so the tree is soft until the end. With path="product", this is the
+        paper's baseline PAT. The record of the tree has the cost of hardening.
     sharpness
-        Annealed routing: what scores are multiplied by, at the first step and at the last.
+        Annealed routing: factor of the scores at the first step and at the last.
     annealing
-        Annealed routing: how the sharpness grows, "linear" or "log".
+        Annealed routing: growth of the sharpness, "linear" or "log".
 
     Raises
     ------
     ValueError
-        For what is unknown or out of range, and for choices that the others leave without effect.
+        For values that are unknown or out of range, and for settings without effect.
     """
 
     path: Literal["sum", "product"] = choice_field("sum", ("sum", "product"))
@@ -152,7 +152,7 @@ class Relaxation(Parameters):
         self._check_effects()
 
     def _check_effects(self) -> None:
-        """Refuse what would change nothing."""
+        """Refuse settings without effect."""
         is_annealed = self.routing == "annealed"
         if self.quantizer == "scaled" and (is_annealed or self.path == "product"):
             raise ValueError(
@@ -171,9 +171,9 @@ class Relaxation(Parameters):
 
 @dataclass(frozen=True)
 class DGT(GradientLearner):
-    """Dense gradient trees; defaults are those of Tables 11 and 12 unless said otherwise.
+    """Dense gradient trees; defaults are from Tables 11 and 12 unless noted.
 
-    `DGTClassifier` says what each parameter means.
+    `DGTClassifier` describes the parameters.
     """
 
     max_depth: int = integer_field(6, 1, _MAX_DEPTH)
@@ -191,7 +191,7 @@ class DGT(GradientLearner):
             raise ValueError("leaves='linear' needs quantized routing, got routing='annealed'.")
 
     def _fit(self, task: Task, run: Run, start: Start) -> Learned:
-        """Algorithm 3 of [DGT22], from R starts at once; the best on validation data is kept."""
+        """Run Algorithm 3 of [DGT22] from R starts; keep the best on validation data."""
         n_runs = self.n_restarts
         if is_auto(n_runs):
             n_runs = VALIDATED_RESTARTS if self.keeps_best(task) and start is None else 1
@@ -208,11 +208,11 @@ class DGT(GradientLearner):
         first: int = 0,
         n_draws: int | None = None,
     ) -> list[Learned]:
-        """Learn the trees of a DGT-Forest (Sec. 5.2, C.3.1): threads share them.
+        """Learn the trees of a DGT-Forest (Sec. 5.2, C.3.1), shared among threads.
 
-        Every tree has random numbers of its own, by its number from `first` on: a forest that was
-        enlarged is the one learned at once. `n_draws` rows are drawn with replacement for each;
-        None for all rows, each once.
+        The random numbers of a tree depend on its index, from `first` on, so an enlarged forest
+        equals one that was learned at once. `n_draws` rows are drawn with replacement for each
+        tree; None for all rows, each once.
         """
         runs = self._learn(
             task, run, start, n_runs=n_runs, first_run=first, n_draws=n_draws, keep_all=True
@@ -245,7 +245,7 @@ class DGT(GradientLearner):
         )
 
     def _model(self, task: Task, tree: Mapping[str, Any]) -> ObliqueTree:
-        """Make the tree of what the engine learned: a perfect one in heap order, in raw units."""
+        """Return the learned tree in raw units: a perfect tree in heap order."""
         is_sparse = self.l1 > 0 and not self.hidden_sizes
         weights, bias = splits_in_raw_units(
             tree["weights"], tree["bias"], task, is_sparse=is_sparse
@@ -273,13 +273,13 @@ class DGT(GradientLearner):
 
     @property
     def hidden_sizes(self) -> tuple[int, ...]:
-        """Widths between the linear layers; none for one layer."""
+        """Hidden sizes between the linear layers; empty for one layer."""
         if isinstance(self.layers, tuple):
             return self.layers
         return (hidden_size(self.max_depth),) * (self.layers - 1)
 
     def engine_options(self, task: Task) -> dict[str, Any]:
-        """All options of a run, as the engine takes them."""
+        """Return all options of a run, for the engine."""
         return {
             "height": self.max_depth,
             "hidden": list(self.hidden_sizes),
@@ -293,17 +293,17 @@ class DGT(GradientLearner):
         }
 
     def _start(self, start: ObliqueTree, task: Task) -> StartParameters:
-        """Return a start tree as the engine takes it, or say why it cannot be one."""
+        """Return the start for the engine, or raise if the tree cannot be a start."""
         if start.depth > self.max_depth:
             raise ValueError(
                 f"The start tree has depth {start.depth}, more than max_depth={self.max_depth}."
             )
         if start.leaf_weights is not None and self.leaves != "linear":
-            raise ValueError("init has linear leaves. Give leaves='linear' to go on learning them.")
+            raise ValueError("init has linear leaves. Use leaves='linear' to continue from them.")
         n_columns = task.schema.n_columns
         if min(self.hidden_sizes, default=n_columns + 1) <= n_columns:
             raise ValueError(
-                f"init with layers={self.layers!r} needs hidden sizes of more than the "
-                f"{n_columns} columns of the table. Give larger ones, or layers=1."
+                f"init with layers={self.layers!r} needs hidden sizes larger than the {n_columns} "
+                "columns of the table. Use larger sizes, or layers=1."
             )
         return start_parameters(start.to_perfect(self.max_depth), task)

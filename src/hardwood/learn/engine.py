@@ -1,4 +1,4 @@
-"""The one call of the native training loop, for all learners that descend by gradients."""
+"""The call of the native training loop, for all learners that use gradients."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from hardwood.learn.task import Task
 from hardwood.learn.training import LARGEST, Epoch, Training, epochs_for
 from hardwood.parameters import integer_field, object_field, real_field, switch_field
 
-# Far beyond what steps of any sensible length come to, where the start and the targets are about 1.
+# Far larger than any sensible parameters if the start and the targets are about 1.
 _HUGE = 1e15
 
 
 @dataclass(frozen=True)
 class GradientLearner(Learner):
-    """A learner that descends by gradients in the native loop; subclasses have other defaults."""
+    """A learner that uses the native training loop; subclasses have other defaults."""
 
     learning_rate: Any = real_field(0.01, 0, LARGEST, open_low=True)
     batch_size: int = integer_field(128, 1, None)
@@ -36,7 +36,7 @@ class GradientLearner(Learner):
         l1: float = 0.0,
         l2: float = 0.0,
     ) -> dict[str, Any]:
-        """Return the options of the training loop, as the engine takes them."""
+        """Return the options of the training loop, for the engine."""
         n_rows = len(task.train)
         return self.training.engine_options(
             learning_rate=self.learning_rate if learning_rate is None else learning_rate,
@@ -51,18 +51,18 @@ class GradientLearner(Learner):
 
 @dataclass(frozen=True)
 class EngineRuns:
-    """What the engine learned.
+    """The result of the engine.
 
     Attributes
     ----------
     trees
-        Arrays and figures of the runs that were kept, by their names.
+        Arrays and numbers of each run that was kept, by name.
     histories
         One record per epoch, for each run.
     best_run
         The run with the smallest loss.
     interrupted
-        Whether the user stopped it.
+        Whether the user interrupted it.
     """
 
     trees: list[dict[str, Any]]
@@ -89,28 +89,28 @@ def run_engine(
     n_draws: int | None = None,
     keep_all: bool = False,
 ) -> EngineRuns:
-    """Learn from several starts side by side, in mini-batches.
+    """Learn from several starts in parallel, in mini-batches.
 
     Parameters
     ----------
     method
         "dgt", "tel", "non_greedy" or "reinforced".
     task, run
-        What is learned, and how. Threads share the runs.
+        The task, and the settings of the run. Threads share the runs.
     options
-        Of the training loop and of the method, as the engine names them.
+        Options of the training loop and of the method, with the engine's names.
     n_outputs
-        Scores per leaf; None for those of the task.
+        Number of scores per leaf; None for that of the task.
     start
-        Arrays to start from, in the units of the task; None for random ones.
+        Arrays to start from, in the units of the task; None for a random start.
     first_run
-        Number of the first run, on which its random numbers depend.
+        Number of the first run, which determines its random numbers.
     n_runs
-        How many.
+        Number of runs.
     n_draws
-        Rows drawn with replacement for each run; None for all rows, each once.
+        Number of rows drawn with replacement for each run; None for all rows, each once.
     keep_all
-        Whether all runs are kept, and not the best alone.
+        Whether to keep all runs instead of only the best.
     """
     from hardwood import _native
 
@@ -148,7 +148,7 @@ def run_engine(
 
 
 def _engine_callback(run: Run, max_epochs: int) -> Any:
-    """All callbacks as the one function the engine calls; None when there are none."""
+    """Return one function that calls all callbacks, for the engine; None if there are none."""
     if not run.callbacks:
         return None
 
@@ -168,7 +168,7 @@ def _check_below(bound: float, tree: dict[str, Any]) -> None:
     arrays = [part for part in tree.values() if isinstance(part, np.ndarray)]
     if not all((np.abs(array) < bound).all() for array in arrays):
         raise ValueError(
-            "Learning diverged: weights became huge. Lower learning_rate, l1 or l2, or the range "
-            "of sample_weight; with init, give a tree learned from targets and columns of about "
-            "the same size."
+            "Learning diverged: weights became huge. Lower learning_rate, l1, l2 or the range of "
+            "sample_weight; with init, use a tree learned from targets and columns of about the "
+            "same size."
         )

@@ -1,4 +1,4 @@
-"""What every learner ends with: rows are counted, the model is simplified, a record is written."""
+"""Final steps of every learner: count rows, simplify the model, and write its record."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from hardwood.model.paths import sums_of
 from hardwood.table.canonical_rows import Matrix
 
 MAX_POINTS = 200  # of a model's curve
-MAX_POINTS_OF_MEMBER = 50  # of each tree's curve in a forest, however many trees it has
+MAX_POINTS_OF_MEMBER = 50  # of the curve of each tree in a forest
 _DIGITS = 4
-_PLACE = {"restart", "epoch", "max_epochs"}  # fields of an epoch that say where, not how good
+_PLACE = {"restart", "epoch", "max_epochs"}  # fields of an epoch that are not measurements
 _CHUNK_ROWS = 2**16
 
 
@@ -32,24 +32,24 @@ def finished(
     *,
     max_points: int = MAX_POINTS,
 ) -> Any:
-    """Return the model that a user gets.
+    """Return the final model.
 
     Parameters
     ----------
     learned, task
-        What was learned, from what.
+        The result of the learner, and its task.
     parameters
-        By which learner, with which parameters, for the record.
+        Name and parameters of the learner, for the record.
     n_jobs
-        Threads.
+        Number of threads.
     max_points
-        How many epochs the learning curve in the record may show.
+        Largest number of epochs in the learning curve of the record.
 
     Returns
     -------
     model
-        With its record, and with counts: sums of the rows' own weights, in the user's units,
-        validation rows included. A tree loses what no row reaches, unless that is to stay.
+        The model with its record and its counts: sums of the weights of the rows, in the user's
+        units, including validation rows. A tree is simplified, except as `keeps_unreached` says.
     """
     if isinstance(learned.model, ObliqueForest):
         kept = learned.model.trees[: len(learned.model.trees) - len(learned.members)]
@@ -73,7 +73,7 @@ def finished(
 def _record(
     learned: Learned, task: Task, parameters: Mapping[str, Any], max_points: int
 ) -> dict[str, Any]:
-    """How a model came about: the same for every way of giving the same rows and any n_jobs."""
+    """Return the record of a model, which depends neither on `n_jobs` nor on the order of rows."""
     own = learned.task or task
     record = {**parameters, "distinct_rows": len(task.rows), **learned.record}
     if learned.resolved:
@@ -97,13 +97,13 @@ def _record(
 
 
 def _tree_counts(tree: ObliqueTree, task: Task, n_jobs: int) -> np.ndarray:
-    """Count what arrives at the nodes of a hard tree, splits first."""
+    """Count the rows at the nodes of a hard tree, splits first."""
     leaf = routed_leaves(tree, task.matrix, None, n_jobs)
     return sums_of(tree.children, _weight_by_leaf(leaf, task, tree.n_leaves))
 
 
 def _ensemble_counts(ensemble: TreeEnsemble, task: Task) -> np.ndarray:
-    """Count what arrives at the nodes of soft trees."""
+    """Count the rows at the nodes of soft trees."""
     router = engine.packed_ensemble(ensemble)
     reached = np.zeros(ensemble.values.shape[:2])
     for rows, weight in _chunks(task):
@@ -113,7 +113,7 @@ def _ensemble_counts(ensemble: TreeEnsemble, task: Task) -> np.ndarray:
 
 
 def _policy_counts(policy: PolicyTree, task: Task, n_jobs: int) -> np.ndarray:
-    """Count what arrives at the nodes of a policy tree by the greedy path, (N,)."""
+    """Count the rows at the nodes of a policy tree, by the greedy path, (N,)."""
     router = engine.packed_policy(policy)
     leaf = router.apply(task.matrix, most_probable=False, n_threads=n_jobs)
     counts = np.zeros(policy.n_nodes)
@@ -126,13 +126,13 @@ def _policy_counts(policy: PolicyTree, task: Task, n_jobs: int) -> np.ndarray:
 def routed_leaves(
     tree: ObliqueTree, matrix: Matrix, rows: np.ndarray | None, n_jobs: int
 ) -> np.ndarray:
-    """Return the leaf, (n,) int32, of rows that were read already; of all for None."""
+    """Return the leaf of encoded rows, (n,) int32; of all rows for None."""
     asked = matrix if rows is None else matrix[rows]
     return engine.packed_splits(tree).apply(asked, n_jobs)
 
 
 def outputs_of(tree: ObliqueTree, matrix: Matrix, rows: np.ndarray, n_jobs: int) -> np.ndarray:
-    """Predict rows that were read already, (n, k): values or probabilities."""
+    """Predict encoded rows, (n, k): values or probabilities."""
     if tree.leaf_weights is None:
         values: np.ndarray = tree.values[routed_leaves(tree, matrix, rows, n_jobs)]
         return values
@@ -140,14 +140,14 @@ def outputs_of(tree: ObliqueTree, matrix: Matrix, rows: np.ndarray, n_jobs: int)
 
 
 def _chunks(task: Task) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield rows and their weights, some at a time: who takes them copies what they are."""
+    """Yield rows and their weights in chunks, because callers copy them."""
     for first in range(0, len(task.rows), _CHUNK_ROWS):
         part = slice(first, first + _CHUNK_ROWS)
         yield task.rows.index[part], task.rows.weight[part]
 
 
 def _weight_by_leaf(leaf: np.ndarray, task: Task, n_leaves: int) -> np.ndarray:
-    """Total weight of the rows at each leaf."""
+    """Return the total weight of the rows at each leaf."""
     reached = np.zeros(n_leaves)
     for rows, weight in _chunks(task):
         reached += np.bincount(leaf[rows], weight, minlength=n_leaves)
@@ -157,23 +157,23 @@ def _weight_by_leaf(leaf: np.ndarray, task: Task, n_leaves: int) -> np.ndarray:
 def learning_curve(
     epochs: Sequence[Epoch], *, best: int | None = None, max_points: int = MAX_POINTS
 ) -> dict[str, list[Any]]:
-    """Return the curves of one run.
+    """Return the learning curves of one run.
 
     Parameters
     ----------
     epochs
-        Of the run, in order.
+        The epochs of the run, in order.
     best
-        Place in ``epochs`` of the one that was kept; its point is never left out.
+        Index of the best epoch in ``epochs``; it is always included.
     max_points
-        The first and the last point are kept, those between thinned evenly.
+        Largest number of points. The first and last are kept, and the others thinned evenly.
 
     Returns
     -------
     curves
-        ``epoch``, counted from 1, and for everything that the epochs measure a list of the same
-        length, with None where it is not a finite number. What is measured nowhere is left out.
-        Empty for a run without epochs.
+        ``epoch``, counted from 1, and a list of the same length for each measurement, with None for
+        values that are not finite. Measurements without values are left out. Empty for a run
+        without epochs.
     """
     if not epochs:
         return {}

@@ -1,26 +1,27 @@
-r"""Greedy trees: every node is split by what helps its own rows most, and never looked at again.
+r"""Greedy trees: each node gets the split that helps its own rows most, and is never revisited.
 
 Breiman, Friedman, Olshen, Stone. Classification and Regression Trees. 1984. [CART84]
 Murthy, Kasif, Salzberg. A System for Induction of Oblique Decision Trees. JAIR 1994. [OC1]
 Norouzi, Collins, Fleet, Kohli. CO2 Forest. arXiv:1506.06155, 2015. [CO2]
 
-They are the baselines of the papers, and the trees that other learners start from. Four ways to
-look for a split that lowers the impurity of a node (entropy, Gini, variance):
+They are the baselines of the papers, and starts for other learners. There are four searches for a
+split that reduces the impurity of a node (entropy, Gini, variance):
 
 ==========  ======================================================================================
 ``splitter``
 ==========  ======================================================================================
-"axis"      all thresholds on all columns, exactly; missing entries go to the better side
+"axis"      all thresholds on all columns, exactly; missing values go to the better side
 "random"    ``n_candidates`` random directions, each with its best threshold
 "oc1"       coordinate descent on a hyperplane from ``n_split_restarts`` starts, the first of which
-            is the best axis split; never worse than that
+            is the best axis-aligned split; never worse than that
 "co2"       gradient descent on a bound of the loss of one split and two leaves (the bound of
-            ``learn/non_greedy.py``), from the best axis split; never worse than that
+            ``learn/non_greedy.py``), from the best axis-aligned split; never worse than that
 ==========  ======================================================================================
 
-The search is native (``native/learn/greedy/``), its twin is ``tests/reference/greedy.py``.
-What the learner holds is every training row encoded, as ranks (two bytes an entry) and for oblique
-splits as numbers (four more).
+The search is native (``native/learn/greedy/``); its NumPy reference is
+``tests/reference/greedy.py``.
+The learner keeps all training rows encoded, as ranks (two bytes per value) and, for oblique splits,
+also as numbers (four bytes).
 """
 
 from __future__ import annotations
@@ -40,13 +41,13 @@ from hardwood.parameters import choice_field, integer_field, real_field
 Splitter = Literal["axis", "random", "oc1", "co2"]
 Criterion = Literal["entropy", "gini", "variance"]
 
-# What CO2 tries in turn, until a split beats the axis one: a larger norm learns faster, a smaller
-# one finds splits to which many columns give a little each.
+# CO2 tries these in turn, until a split beats the axis-aligned one. A larger norm learns faster; a
+# smaller one finds splits with small contributions of many columns.
 CO2_NORMS = (10.0, 0.1)
 
 SPLITTERS: tuple[str, ...] = get_args(Splitter)
 
-# Of each kind of task; the first is what it takes unless told otherwise.
+# The first of each kind of task is the default.
 CRITERIA: dict[TaskKind, tuple[Criterion, ...]] = {
     "classification": ("entropy", "gini"),
     "multilabel": ("entropy", "gini"),
@@ -60,42 +61,42 @@ _MANY = 2**20 - 1
 
 @dataclass(frozen=True)
 class Greedy(Learner):
-    """How a greedy tree grows.
+    """Greedy trees.
 
     Parameters
     ----------
     splitter
-        How splits are searched: "axis", "random", "oc1" or "co2".
+        How to search for splits: "axis", "random", "oc1" or "co2".
     criterion
-        What a split is to lower: "entropy" (in bits) or "gini" for classes and labels, "variance"
-        for numbers. None: entropy, or variance.
+        Impurity to reduce: "entropy" (in bits) or "gini" for classes and labels, "variance" for
+        regression. None: entropy, or variance.
     max_depth
-        Splits on the way from the root to a leaf; None: until leaves are pure.
+        Largest number of splits on a path from the root to a leaf; None: until leaves are pure.
     min_samples_split, min_samples_leaf
-        Rows that a node needs to be split, and each of its sides to be one, counted by their
-        weights. 2 and 1 set no limit.
+        Smallest number of rows in a node to be split, and on each side of a split, counted by
+        weight. 2 and 1 set no limit.
     min_weight_fraction_leaf
-        Part of the weight of all rows that each side needs; here weights include those of classes.
+        Smallest fraction of the total weight on each side; weights include those of classes.
     min_impurity_decrease
-        A split must lower the mean impurity of all rows by this much. For numbers in units of the
-        target's variance.
+        A split must reduce the mean impurity of all rows by at least this much; for regression,
+        relative to the variance of the target.
     n_candidates
-        "random": directions tried at a node.
+        "random": number of directions tried at each node.
     n_split_restarts, n_jumps, n_coordinates, max_sweeps
-        "oc1": starts at a node; random directions tried where no coordinate helps any more;
-        coordinates tried in a pass, drawn from those that vary at the node; passes from a start.
-        Together they bound the time that a node takes.
+        "oc1": number of starts at a node; of random directions tried when no coordinate helps; of
+        coordinates tried in a sweep, drawn from those that vary at the node; and of sweeps from
+        each start. Together they limit the time for a node.
     nu, learning_rate, momentum, batch_size, max_epochs
-        "co2": the largest squared norm of a split's weights and bias, in standard units, or "auto":
-        those of `CO2_NORMS` in turn, until a split beats the best one on a single column; the step
-        size, which falls along a cosine; of the steps; rows per step; passes over the rows of a
-        node, fewer at large ones, for 10,000 steps in all. Chosen on validation parts of letter,
-        pendigits and satimage.
+        "co2": largest squared norm of a split's weights and bias, in standard units ("auto": the
+        values of `CO2_NORMS` in turn, until a split beats the best axis-aligned one); largest step
+        size of a cosine schedule; momentum; rows per step; and largest number of epochs over the
+        rows of a node (at most 10,000 steps). The defaults were chosen on validation rows of
+        letter, pendigits and satimage.
 
     Raises
     ------
     ValueError
-        For what is unknown or out of range.
+        For values that are unknown or out of range.
     """
 
     takes_start: ClassVar[bool] = False
@@ -119,13 +120,13 @@ class Greedy(Learner):
     max_epochs: int = integer_field(100, 1, _MANY)
 
     def _fit(self, task: Task, run: Run, start: Start) -> Learned:
-        """Grow a tree from the training rows of a task; its validation rows are not looked at.
+        """Grow a tree from the training rows of a task; validation rows are not used.
 
         Raises
         ------
         ValueError
-            For a start, for a criterion of another kind of task, and where a target is out of the
-            range of float32, in units of the targets' weighted spread.
+            For a start, for a criterion of another kind of task, and for a standardized target
+            beyond the range of float32.
         """
         grown = self._grow(task, run, task.weight_of(task.train))
         return Learned(_tree(task, grown), history=None, interrupted=grown["interrupted"])
@@ -147,14 +148,14 @@ class Greedy(Learner):
 
     def interrupted_message(self, learned: Learned) -> str:
         return (
-            "Growing was interrupted; the tree so far is kept, with leaves where it was still to "
-            "be split."
+            "Growing was interrupted; the tree so far is kept, with leaves at nodes that were not "
+            "yet split."
         )
 
     def _grow(self, task: Task, run: Run, count: np.ndarray) -> dict[str, Any]:
         """Return splits in standard units, and the leaf of each training row.
 
-        `count` (r,) is what each of them counts for `min_samples_split` and `min_samples_leaf`.
+        `count` (r,) is the count of each row for `min_samples_split` and `min_samples_leaf`.
         """
         from hardwood import _native
 
@@ -176,7 +177,7 @@ class Greedy(Learner):
         return answer
 
     def engine_options(self, kind: TaskKind) -> dict[str, object]:
-        """All options as the engine takes them, for a kind of task.
+        """Return all options for a kind of task, for the engine.
 
         Raises
         ------
@@ -187,7 +188,7 @@ class Greedy(Learner):
         criterion = criteria[0] if self.criterion is None else self.criterion
         if criterion not in criteria:
             raise ValueError(
-                f"criterion={criterion!r} is not one for {kind}: expected "
+                f"criterion={criterion!r} is not for {kind}: expected "
                 f"{' or '.join(map(repr, criteria))}."
             )
         target = {"classification": "classes", "multilabel": "labels", "regression": "numbers"}
@@ -205,14 +206,14 @@ def _check_range(task: Task) -> None:
     if not is_finite.all():
         row = int(task.train[np.argmin(is_finite)])
         raise ValueError(
-            "sample_weight has too large a range: next to the rows with the largest weights, the "
-            f"target of row {row} is further away than float32 can hold. Raise the small weights, "
-            "or set them to 0."
+            "The range of sample_weight is too large: compared with the rows of the largest "
+            f"weights, the target of row {row} is beyond the range of float32. Raise the small "
+            "weights, or set them to 0."
         )
 
 
 def one_hot(index: np.ndarray, n_classes: int) -> np.ndarray:
-    """Turn class indices (r,) into rows of zeros and a one, (r, n_classes)."""
+    """Encode class indices (r,) as one-hot rows, (r, n_classes)."""
     rows: np.ndarray = np.eye(n_classes)[index.astype(np.int64)]
     return rows
 

@@ -1,4 +1,4 @@
-"""Latent trees: hyperparameters, and the model of what `latent_network` learns.
+"""Latent trees: hyperparameters, and the model of the network that `latent_network` learns.
 
 Zantedeschi, Kusner, Niculae. Learning Binary Decision Trees by Argmin Differentiation. ICML 2021.
 [LT21]
@@ -34,7 +34,7 @@ Activation = Literal["linear", "elu"]
 SplitInit = Literal["random", "bisect"]
 INITS: tuple[str, ...] = get_args(SplitInit)
 
-# Epochs: so many that they make these steps, within bounds.
+# max_epochs="auto": enough epochs for this many steps, within these bounds.
 _STEPS = 4000
 _EPOCHS = (20, 200)
 
@@ -52,7 +52,7 @@ def _widths(name: str, value: Any) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Latent(Learner):
-    """A latent tree; `LatentTreeClassifier` says what most parameters mean.
+    """A latent tree; `LatentTreeClassifier` describes most parameters.
 
     `head`: widths of the hidden layers of the predictor f(x, z); () for a linear predictor.
     `min_activity`: nodes less active than this after learning are removed. `split_init`: how splits
@@ -81,24 +81,24 @@ class Latent(Learner):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.learning_rate * self.weight_decay > 1:  # a step would turn around what was learned
+        if self.learning_rate * self.weight_decay > 1:  # a step would flip the signs of parameters
             raise ValueError(
                 "weight_decay times learning_rate must be at most 1, got "
                 f"{self.weight_decay:g} times {self.learning_rate:g}."
             )
 
     def _fit(self, task: Task, run: Run, start: Start) -> Learned:
-        """Learn a latent tree and its predictor together, by QHAdam [LT21, Algorithm 2].
+        """Learn a latent tree and its predictor jointly, by QHAdam [LT21, Algorithm 2].
 
-        Weights are those of the loss; the program counts each distinct row once. Torch runs on one
-        thread meanwhile, so that the same seed gives the same bits.
+        Weights apply to the loss; the program counts each distinct row once. Torch runs on one
+        thread, so that the same seed gives the same bits.
 
         Raises
         ------
         MissingExtraError
-            Where torch is not installed.
+            If torch is not installed.
         ValueError
-            Where learning diverged, and for a start.
+            If learning diverges, and for a start.
         """
         if find_spec("torch") is None:
             raise MissingExtraError("torch", extra="torch", purpose="Learning a latent tree")
@@ -120,7 +120,7 @@ class Latent(Learner):
         return min(max(_STEPS // n_batches, _EPOCHS[0]), _EPOCHS[1])
 
     def _model(self, task: Task, network: LatentNetwork) -> LatentTreeModel:
-        """Make the model of what was learned, in raw units."""
+        """Return the learned model in raw units."""
         weights, bias = splits_in_raw_units(network.weights, network.bias, task)
         layers = list(network.layers)
         last, constants = layers[-1]
@@ -151,7 +151,7 @@ class Latent(Learner):
 
 @dataclass(frozen=True)
 class LatentNetwork:
-    """What was learned, of encoded columns, without the nodes that are not active.
+    """The learned network, on encoded columns, without inactive nodes.
 
     Attributes
     ----------
@@ -160,14 +160,14 @@ class LatentNetwork:
     activity
         (A,) float64.
     splits
-        (S,) heap numbers of the splits that lead to these nodes, ascending.
+        (S,) heap numbers of the splits above these nodes, ascending.
     weights, bias
-        (S, c) and (S,) float64: scores, before the ELU where there is one.
+        (S, c) and (S,) float64, of the scores before a possible ELU.
     layers
         The predictor: weights (out, in) and biases (out,) of each layer, with ELU between them. The
-        first takes z of the nodes and then, with `skip_connection`, the encoded columns.
+        first layer takes z of the nodes and, with `skip_connection`, the encoded columns.
     history, best_epoch, interrupted
-        As `Learned` has them.
+        Same as in `Learned`.
     """
 
     nodes: np.ndarray

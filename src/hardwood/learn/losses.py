@@ -1,7 +1,6 @@
-"""What a learner minimizes, as values that can be compared, copied and written down.
+"""Losses that learners minimize.
 
-The arithmetic is in the engine (``native/core/loss.hpp``), its definition in
-``tests/reference/losses.py``.
+The engine computes them (``native/core/loss.hpp``); ``tests/reference/losses.py`` defines them.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from hardwood.model.structure import Link
 
 NO_LINK: Link = "identity"
 
-# Keeps the scores of a pure leaf finite where a tree is learned on.
+# Keeps the scores of a pure leaf finite in a tree to start from.
 _LEAST_START_PROBABILITY = 1e-6
 
 
@@ -27,32 +26,31 @@ class Loss(ABC):
 
     name: ClassVar[str]
     target_units: ClassVar[Literal["raw", "deviation", "mean"]] = "raw"
-    """How targets are learned: as they are, around their mean in units of their standard deviation,
-    or (counts) in units of their mean. Leaves start near zero and steps are small, so a target far
-    from there would be out of reach."""
+    """Units of the target during learning: raw, standardized, or (for counts) relative to the mean.
+    Leaves start near zero and steps are small, so they could not reach a target far from zero."""
 
     link_name: ClassVar[Link] = "identity"
-    """How a tree with linear leaves gets from `link_scores` to its predictions."""
+    """The link from `link_scores` to the predictions of a tree with linear leaves."""
 
     @property
     def parameter(self) -> float:
-        """The one number a loss may have."""
+        """The parameter of the loss, if it has one."""
         return 0.0
 
     def n_outputs(self, n_targets: int) -> int:
-        """How many scores a leaf holds, for so many targets, or classes."""
+        """Return the number of scores per leaf, for this number of targets or classes."""
         return n_targets
 
     @abstractmethod
     def link(self, scores: np.ndarray) -> np.ndarray:
-        """From the scores of the leaves (L, k) to what a tree predicts there."""
+        """Convert scores of leaves (L, k) to predictions."""
 
     @abstractmethod
     def scores(self, values: np.ndarray) -> np.ndarray:
-        """From what a tree predicts to scores that give it: the inverse of the link."""
+        """Convert predictions to scores: the inverse of the link."""
 
     def link_scores(self, scores: np.ndarray) -> np.ndarray:
-        """Return the scores (..., k) that `link_name` applies to: linear, one per output."""
+        """Return the scores (..., k), one per output, to which `link_name` is applied."""
         return scores
 
 
@@ -151,7 +149,7 @@ class Logistic(Loss):
 
 @dataclass(frozen=True)
 class LabelwiseLogistic(Loss):
-    """Mean over several yes/no labels of their log loss, with one score per label."""
+    """Mean log loss of several binary labels, with one score per label."""
 
     name: ClassVar[str] = "logistic"
     link_name: ClassVar[Link] = "logistic"
@@ -180,18 +178,18 @@ class CrossEntropy(Loss):
 
 
 class _Coded(Loss):
-    """Of classes coded as 1 for a row's own and -1 for the others.
+    """Base of losses with classes coded as 1 for the class of a row and -1 for the others.
 
-    A score of 1 stands for a certain class, -1 for one that is ruled out, and what a leaf predicts
-    are the shares of what its scores are above -1. Linear leaves, whose scores have no bounds, and
-    sums of trees answer by a soft-max, which prefers the same class.
+    A score of 1 means certainty, and -1 means that the class is ruled out. The probabilities of a
+    leaf are proportional to its scores plus 1. Linear leaves, whose scores are unbounded, and sums
+    of trees use a softmax, which prefers the same class.
     """
 
     link_name: ClassVar[Link] = "softmax"
 
     def link(self, scores: np.ndarray) -> np.ndarray:
         share = np.maximum(scores + 1.0, 0.0)
-        is_none = ~(share.sum(axis=1) > 0)  # all ruled out: the least of them is left
+        is_none = ~(share.sum(axis=1) > 0)  # all ruled out: the largest score is left
         share[is_none] = scores[is_none] == scores[is_none].max(axis=1, keepdims=True)
         return share / share.sum(axis=1, keepdims=True)
 
@@ -215,21 +213,20 @@ class SquaredCodes(_Coded):
 
 @dataclass(frozen=True)
 class Misclassification(CrossEntropy):
-    """1 where another class has the largest score, else 0. It has no gradient to descend on."""
+    """The 0/1 loss: 1 if another class has the largest score, else 0. It has no gradient."""
 
     name: ClassVar[str] = "misclassification"
 
 
 @dataclass(frozen=True)
 class Custom(Loss):
-    """A loss given by its gradient, as a Python function called once per batch.
+    """A loss given by a Python function, which is called once per batch.
 
     Parameters
     ----------
     function
-        ``function(prediction (B, k), target (B, t))`` returns the gradient by the prediction
-        (B, k), or a pair of the losses (B,) and the gradient. Without losses nothing can be watched
-        on a validation part.
+        ``function(prediction (B, k), target (B, t))`` returns the gradient with respect to the
+        prediction (B, k), or a pair of losses (B,) and gradient. Early stopping needs the losses.
     task
         "classification": the target is a class index, predictions are a softmax of one score per
         class. "multilabel": targets are 0 and 1, predictions a sigmoid of one score per label.
@@ -260,12 +257,12 @@ class Custom(Loss):
     def __call__(
         self, prediction: np.ndarray, target: np.ndarray
     ) -> tuple[np.ndarray | None, np.ndarray]:
-        """Values (B,), or None, and the gradient (B, k), as the engine takes them."""
+        """Return the losses (B,), or None, and the gradient (B, k), for the engine."""
         answer = self.function(prediction, target)
         if isinstance(answer, tuple) and len(answer) != 2:
             raise ValueError(
-                f"The custom loss returned {len(answer)} things; expected the gradient, or a pair "
-                "(losses, gradient)."
+                f"The custom loss returned a tuple of length {len(answer)}; expected the gradient, "
+                "or a pair (losses, gradient)."
             )
         values, gradient = answer if isinstance(answer, tuple) else (None, answer)
         gradient = np.ascontiguousarray(gradient, dtype=np.float32)
@@ -300,7 +297,7 @@ _CLASSIFICATION: dict[str, Callable[[], Loss]] = {
     "squared_error": SquaredCodes,
 }
 
-# What learners can minimize: losses with a value for every row and leaf; functions besides.
+# Losses that are defined for every row and leaf; learners by gradients also take functions.
 LEAF_LOSSES = frozenset(
     {
         "squared_error",
@@ -324,14 +321,14 @@ def loss_of(
     *,
     allowed: frozenset[str] = GRADIENT_LOSSES,
 ) -> Loss:
-    """Find the loss that an estimator's ``loss`` parameter names.
+    """Return the loss for the parameter ``loss`` of an estimator.
 
     Parameters
     ----------
     spec
         A name ("log_loss", "hinge" or "squared_error" for classes, "log_loss" for several labels;
         "squared_error", "absolute_error", "huber", "quantile" or "poisson" for numbers), a `Loss`,
-        or a function as `Custom` takes it.
+        or a function (see `Custom`).
     task
         "classification", "multilabel" or "regression".
     n_classes
@@ -342,7 +339,7 @@ def loss_of(
     Raises
     ------
     ValueError
-        Where the loss is unknown, not one of the task, or not one that the learner can minimize.
+        If the loss is unknown, belongs to another task, or cannot be minimized by the learner.
     """
     loss = _found(spec, task, n_classes, allowed)
     if loss.name in allowed:
@@ -350,11 +347,11 @@ def loss_of(
     if isinstance(loss, Custom):
         raise ValueError(
             "This learner evaluates its loss for single leaves, so loss must be a name or a loss "
-            "object, not a function. DGTClassifier and DGTRegressor take functions; for what has "
-            "no gradient see hardwood.learn_from_rewards."
+            "object, not a function. DGTClassifier and DGTRegressor take functions. For rewards "
+            "without a gradient, use hardwood.learn_from_rewards."
         )
     raise ValueError(
-        f"loss={spec!r} is not one that this learner minimizes. It minimizes {sorted(allowed)}."
+        f"This learner cannot minimize loss={spec!r}. It can minimize {sorted(allowed)}."
     )
 
 

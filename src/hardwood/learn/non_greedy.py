@@ -1,14 +1,14 @@
-r"""Non-greedy trees: all splits and leaves learned together.
+r"""Non-greedy trees: all splits and leaves learned jointly.
 
 Norouzi, Collins, Johnson, Fleet, Kohli. Efficient Non-greedy Optimization of Decision Trees. NIPS
 2015. [NonGreedy15]
 
-A tree's loss for a row is at most the largest loss of any leaf, less what it costs to send the row
-there: a decision that differs from :math:`\operatorname{sgn}(w_i^\top x)` costs
-:math:`2|w_i^\top x|` (Eq. 7, 12). The bound is piecewise linear in the splits, and its gradient
-moves only those that two paths differ in, so a step costs as much as the paths of its rows, however
-many splits there are. Splits are kept in a ball of radius :math:`\sqrt\nu`: a longer one would make
-the bound tighter, and harder to descend (Proposition 1).
+The loss of a tree for a row is at most the maximum over leaves of the leaf's loss minus the cost of
+sending the row there, where each decision that differs from :math:`\operatorname{sgn}(w_i^\top x)`
+costs :math:`2|w_i^\top x|` (Eq. 7, 12). The bound is piecewise linear in the splits. Its gradient
+involves only the splits on two paths, so the cost of a step does not depend on the number of
+splits. Splits are kept in a ball of radius :math:`\sqrt\nu`: larger norms would make the bound
+tighter, but harder to optimize (Proposition 1).
 
 =========  ==========================  ==================================================
 paper      here                        shape
@@ -21,20 +21,20 @@ g(x)       ``inference``               by which leaves compete: "exact", "exhaus
 a(x)       ``solver="ssgd"``           rows keep their leaves for some epochs (Eq. 14)
 =========  ==========================  ==================================================
 
-The step is native (``native/learn/non_greedy/step.hpp``, ``learner.hpp``), its twin is
+The step is native (``native/learn/non_greedy/step.hpp``, ``learner.hpp``); the NumPy reference is
 ``tests/reference/non_greedy.py``.
 
 What differs from the paper:
 
-1. Loss-augmented inference over all leaves (Eq. 10) is a branch and bound: the same leaf as the
-   paper's search of the whole tree, at about the cost of its fast variant (Eq. 13).
-2. A split goes right when its score is not negative, biases are added, and columns are in standard
-   units around their means.
-3. The learning rate falls along a cosine (`Training`). Learning may stop early on a validation
-   part, or at the epoch that was best on it when `nu` or the learning rate were chosen.
-4. Sparse splits, which the paper leaves to the future: an L1 penalty, or at most so many features
-   per split, those with the largest weights.
-5. Any loss of the engine that can be evaluated per leaf; two classes have one score per leaf.
+1. Loss-augmented inference over all leaves (Eq. 10) uses branch and bound. It finds the same leaf
+   as the paper's search of the whole tree, at about the cost of its fast variant (Eq. 13).
+2. A row goes right if the score of a split is nonnegative, splits have biases, and columns are
+   standardized.
+3. The learning rate follows a cosine (`Training`). Learning may stop early on validation rows, or
+   at the best epoch of the search for `nu` or the learning rate.
+4. Sparse splits, which the paper leaves to future work: an L1 penalty, or a largest number of
+   features per split (those with the largest weights are kept).
+5. Any loss of the engine that is defined per leaf; two classes have one score per leaf.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ from hardwood.parameters import (
 Inference = Literal["exact", "fast", "exhaustive"]
 Solver = Literal["ssgd", "sgd"]
 
-# Sec. 7: what nu is chosen from. The paper does not say which learning rates it tries.
+# Sec. 7: candidates for nu. The paper does not say which learning rates it tries.
 NU_GRID = (0.1, 1.0, 4.0, 10.0, 43.0, 100.0)
 LEARNING_RATE_GRID = (0.03, 0.1, 0.3)
 
-# SGD with one cosine, and no limit on gradients.
+# SGD with one cosine cycle, without gradient clipping.
 TRAINING = Training(optimizer="sgd", schedule_restarts=0, clip_norm=None)
 
 _MAX_DEPTH = 32
@@ -79,7 +79,7 @@ _MAX_DEPTH = 32
 
 @dataclass(frozen=True)
 class NonGreedy(GradientLearner):
-    """Non-greedy trees; `NonGreedyTreeClassifier` says what each parameter means."""
+    """Non-greedy trees; `NonGreedyTreeClassifier` describes the parameters."""
 
     losses: ClassVar[frozenset[str]] = LEAF_LOSSES
     run_name: ClassVar[str] = "run"
@@ -102,17 +102,16 @@ class NonGreedy(GradientLearner):
         super().__post_init__()
         if self.training.optimizer != "sgd":
             raise ValueError(
-                "non-greedy trees take their steps by optimizer='sgd', got "
-                f"optimizer={self.training.optimizer!r}."
+                f"non-greedy trees use optimizer='sgd', got optimizer={self.training.optimizer!r}."
             )
 
     def _fit(self, task: Task, run: Run, start: Start) -> Learned:
-        """Algorithm 1 of [NonGreedy15], from a tree that another learner grew.
+        """Run Algorithm 1 of [NonGreedy15] from the tree of another learner.
 
-        What is searched for (``nu="auto"``) is found on the validation part, and the tree is then
-        learned from all rows, as Sec. 7 does. Runs are numbered as they come (`Epoch.restart`): the
-        pairs of a search, then the run on all rows. Where the user interrupts that one, the best
-        tree of the search is kept.
+        Parameters that are "auto" are chosen on validation rows, and the tree is then learned from
+        all rows, as in Sec. 7. Runs are numbered in order (`Epoch.restart`): the pairs of the
+        search, then the run on all rows. If the user interrupts that run, the best tree of the
+        search is kept.
         """
         tree = self._start(task, run, start)
         settings = self._settings()
@@ -120,16 +119,16 @@ class NonGreedy(GradientLearner):
         found = self._learned(task, tree, settings, runs)
         if not self.is_searched or runs.interrupted:
             return found
-        judged = [self._returned(task, history) for history in runs.histories]
+        scored = [self._returned(task, history) for history in runs.histories]
         trials = [
             (*setting, _validation_loss(epoch))
-            for setting, epoch in zip(settings, judged, strict=True)
+            for setting, epoch in zip(settings, scored, strict=True)
         ]
         best = min(range(len(trials)), key=lambda i: trials[i][2])
         again = self._on_all_rows(
-            task.whole(), run, start, len(settings), settings[best], judged[best].epoch
+            task.whole(), run, start, len(settings), settings[best], scored[best].epoch
         )
-        # Where the user stopped the second, only the tree of the search has learned to the end.
+        # If the user interrupted the second run, only the tree of the search is complete.
         kept = found if again is None or again.interrupted else again
         return replace(
             kept,
@@ -139,7 +138,7 @@ class NonGreedy(GradientLearner):
         )
 
     def _settings(self) -> list[tuple[float, float]]:
-        """Return the pairs of nu and learning rate to be tried."""
+        """Return the pairs of nu and learning rate to try."""
         nus: tuple[Any, ...] = NU_GRID if is_auto(self.nu) else (self.nu,)
         rates: tuple[Any, ...] = (
             LEARNING_RATE_GRID if is_auto(self.learning_rate) else (self.learning_rate,)
@@ -159,9 +158,9 @@ class NonGreedy(GradientLearner):
         setting: tuple[float, float],
         last_epoch: int,
     ) -> Learned | None:
-        """Learn with the best setting until the epoch where its tree was scored.
+        """Learn with the best setting, up to the epoch at which it was scored.
 
-        None where the user interrupts the growing of the start.
+        None if the user interrupts the start.
         """
 
         def renumbered(callback: Any) -> Any:
@@ -179,7 +178,7 @@ class NonGreedy(GradientLearner):
         return self._learned(whole, tree, [setting], runs)
 
     def _returned(self, task: Task, history: tuple[Epoch, ...]) -> Epoch:
-        """Return the epoch whose tree a run is scored by: its best one, or its last."""
+        """Return the epoch at which a run is scored: the best or the last."""
         return min(history, key=_validation_loss) if self.stops_early(task) else history[-1]
 
     def _learn(
@@ -238,7 +237,7 @@ class NonGreedy(GradientLearner):
         )
 
     def engine_options(self, task: Task) -> dict[str, Any]:
-        """All options that runs share, as the engine takes them."""
+        """Return the options that all runs share, for the engine."""
         return {
             "hidden": [],
             "inference": self.inference,
@@ -260,7 +259,7 @@ def start_from(tree: ObliqueTree, task: Task, *, n_jobs: int = 1) -> StartTree:
     Raises
     ------
     ValueError
-        Where it has linear leaves, or other columns or outputs than the task.
+        If it has linear leaves, or if its columns or outputs differ from those of the task.
     """
     if tree.has_linear_leaves:
         raise ValueError("init has linear leaves, but non-greedy trees have constant ones.")

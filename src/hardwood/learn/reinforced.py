@@ -2,44 +2,44 @@ r"""Reinforced trees: the tree as a policy.
 
 Leon, Denoyer. Policy-gradient Methods for Decision Trees. ESANN 2016. [Reinforced16]
 
-A row goes from the root to a leaf by chance: at each node a soft-max of linear scores says how
-likely each branch is (Sec. 2.2). Policies and leaves are learned together, by the gradient of the
-expected loss, which is estimated from M trajectories per row (Sec. 2.3):
+A row moves from the root to a leaf at random: at each node, a softmax of linear scores gives the
+probability of each branch (Sec. 2.2). Policies and leaves are learned jointly, by the gradient of
+the expected loss, which is estimated from M trajectories per row (Sec. 2.3):
 
 .. math::
 
     \nabla J \approx \frac1N \frac1M \sum_{i,h} \Big[ \sum_j \nabla \log \pi(n_{j+1} | n_j, x_i) \,
     (\Delta_h - \text{baseline}) + \nabla \Delta_h \Big]
 
-The first term moves the policies away from trajectories that cost much, the second moves the leaves
-that were reached.
+The first term moves the policies away from trajectories with a large loss; the second updates the
+leaves that were reached.
 
 ===========  ==========================  ==================================================
 paper        here                        shape
 ===========  ==========================  ==================================================
 theta        weights, bias               (m, c), (m,)   a row per branch but the first of a node
 alpha        scores                      (L, k)
-pi           soft-max over siblings
+pi           softmax over siblings
 H, M         trajectory, ``n_trajectories``
 Delta        ``loss``
 D            ``max_depth``               or any topology: ``parents``
 ===========  ==========================  ==================================================
 
-The step is native (``native/learn/reinforced/step.hpp``, ``learner.hpp``), its twin is
+The step is native (``native/learn/reinforced/step.hpp``, ``learner.hpp``); the NumPy reference is
 ``tests/reference/reinforced.py``.
 
 What differs from the paper:
 
 1. The first branch of a node has the score 0, because only differences of scores matter in a
    softmax. A node with two branches is then the split that it becomes.
-2. A baseline is taken from the cost of a trajectory, which leaves the mean of the estimate as it is
-   and makes its variance smaller: the mean cost of the row's other trajectories, or a learned value
-   of the node (of the node and the row's class).
-3. The expectation over all trajectories, without sampling (``gradient="exact"``), which computes
-   the scores of all branches for every row.
-4. A bonus for the entropy of the policies, which falls to zero (`entropy_bonus`), and policies that
-   start softer than they end (`temperature`).
-5. Steps by Adam, a learning rate that falls along a cosine, and columns in standard units.
+2. A baseline is subtracted from the loss of a trajectory. The estimate stays unbiased, and its
+   variance decreases. The baseline is the mean loss of the row's other trajectories, or a learned
+   value of the node (of the node and the row's class).
+3. The exact expectation over all trajectories (``gradient="exact"``), which needs the scores of all
+   branches for every row.
+4. A bonus for the entropy of the policies, which falls to zero (`entropy_bonus`), and a temperature
+   that decreases during learning (`temperature`).
+5. The optimizer is Adam with a cosine schedule, and columns are standardized.
 """
 
 from __future__ import annotations
@@ -78,12 +78,12 @@ Gradient = Literal["sampled", "exact"]
 # Standard deviation of the scores of the first policies, and of those of the first leaves.
 POLICY_SCALE = 1.0
 LEAF_SCALE = 0.1
-# Norm of the weights of a policy that was a hard split: a row a standard deviation away is sure to
-# one part in 150.
+# Norm of the weights of a policy that was a hard split: for a row one standard deviation away, the
+# other branch has a probability of 1/150.
 START_NORM = 5.0
 
 
-# By Adam, with one cosine, and no limit on gradients.
+# Adam with one cosine cycle, without gradient clipping.
 TRAINING = Training(optimizer="adam", epsilon=1e-8, schedule_restarts=0, clip_norm=None)
 
 MAX_DEPTH = 16
@@ -93,7 +93,7 @@ _MAX_RESTARTS = 10_000
 
 
 def perfect_parents(max_depth: int, n_children: int = 2) -> tuple[int, ...]:
-    """Return the parents of a perfect tree, level by level: what a topology looks like.
+    """Return the topology of a perfect tree: the parents of its nodes, level by level.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def temperatures(name: str, value: Any) -> tuple[float, float]:
 
 
 def checked_parents(name: str, given: Any) -> tuple[int, ...]:
-    """Return a topology as plain numbers: parents come before their children."""
+    """Return a checked topology as integers."""
     if isinstance(given, np.ndarray):
         given = given.tolist()
     if not isinstance(given, Sequence) or isinstance(given, str | bytes) or len(given) < 2:
@@ -143,19 +143,19 @@ def checked_parents(name: str, given: Any) -> tuple[int, ...]:
             )
     if len(set(given[1:])) == len(given) - 1:
         raise ValueError(
-            f"{name} must have a node with two children or more, else there is nothing to decide; "
-            f"got {list(given)!r:.200}."
+            f"{name} must have at least one node with two or more children, got "
+            f"{list(given)!r:.200}."
         )
     return tuple(int(parent) for parent in given)
 
 
 @dataclass(frozen=True)
 class Policies(GradientLearner):
-    """What policy trees are learned by, from losses or from rewards.
+    """Base of the learners of policy trees, from losses or from rewards.
 
-    `parents` is the topology: for each node the number of its parent, the root first with -1, and
-    parents before their children; None for a perfect tree. `temperature` is the first and the last
-    one; it changes until `annealed_at` of the steps are taken.
+    `parents` is the topology: the parent of each node, first -1 for the root, with parents before
+    their children; None for a perfect tree. `temperature` is the first and the last value; it
+    changes during the first `annealed_at` of the steps.
     """
 
     annealed_at: ClassVar[float] = 0.5
@@ -178,7 +178,7 @@ class Policies(GradientLearner):
         return perfect_parents(self.max_depth) if self.parents is None else self.parents
 
     def policy_options(self, entropy_bonus: float, gradient: str, baseline: str) -> dict[str, Any]:
-        """Return what concerns the estimate of a gradient, as the engine takes it.
+        """Return the options of the gradient estimate, for the engine.
 
         `entropy_bonus` is the initial bonus per nat of the policies' entropy, in units of the
         objective.
@@ -206,7 +206,7 @@ class Policies(GradientLearner):
         entropy_bonus: float,
         n_actions: int = 0,
     ) -> dict[str, Any]:
-        """All options of a run, as the engine takes them."""
+        """Return all options of a run, for the engine."""
         options: dict[str, Any] = {
             "hidden": [],
             "parents": np.array(parents, dtype=np.int32),
@@ -216,13 +216,13 @@ class Policies(GradientLearner):
         }
         is_annealed = entropy_bonus > 0 or self.temperature[0] != self.temperature[1]
         if self.keeps_best(task) and is_annealed:
-            # While policies are kept from being sure, a loss that does not fall says nothing.
+            # While exploration is rewarded, a loss that does not fall means nothing.
             least = math.ceil(self.annealed_at * options["max_epochs"])
             options["patience"] = max(options["patience"], least)
         return options
 
     def learned(self, task: Task, parents: Sequence[int], runs: EngineRuns) -> Learned:
-        """Return what the engine learned, in raw units."""
+        """Return the result of the engine, in raw units."""
         (tree,) = runs.trees
         return Learned(
             self._policy(task, parents, tree),
@@ -240,7 +240,7 @@ class Policies(GradientLearner):
             tree["weights"], tree["bias"], task, is_sparse=self.l1 > 0
         )
         weights, bias = with_first_branches(parents, weights, bias)
-        if isinstance(task.loss, Hinge | SquaredCodes):  # their scores are not the link's
+        if isinstance(task.loss, Hinge | SquaredCodes):  # their scores do not belong to the link
             scores = CrossEntropy().scores(task.leaf_values(tree["scores"]))
         else:
             no_slopes = np.zeros((*tree["scores"].shape, 0))
@@ -260,7 +260,7 @@ class Policies(GradientLearner):
 
 @dataclass(frozen=True)
 class Reinforced(Policies):
-    """Reinforced trees; `ReinforcedTreeClassifier` says what each parameter means.
+    """Reinforced trees; `ReinforcedTreeClassifier` describes the parameters.
 
     `entropy_bonus` is the initial bonus for policies that choose all branches with equal
     probability, as a fraction of the loss of leaves whose scores are 0. It falls linearly to zero.
@@ -284,7 +284,7 @@ class Reinforced(Policies):
             )
 
     def _fit(self, task: Task, run: Run, start: Start) -> Learned:
-        """Learn a policy tree from R starts at once; the best on validation data is kept."""
+        """Learn policy trees from R starts; keep the best on validation data."""
         first = self._start(task, run, start)
         parents = first.parents if first else self.topology
         runs = run_engine(
@@ -308,8 +308,7 @@ class Reinforced(Policies):
             return None
         if self.parents is not None:
             raise ValueError(
-                "init gives the topology, and so does parents: give one of them, or max_depth "
-                "alone."
+                "init and parents both give the topology: use one of them, or only max_depth."
             )
         tree = start_tree(start, task, run)
         assert tree is not None
@@ -336,7 +335,7 @@ class StartPolicy:
 
 
 def loss_of_nothing(task: Task) -> float:
-    """Return the mean loss of the training rows where all scores are 0."""
+    """Return the mean loss of the training rows if all scores are 0."""
     from hardwood import _native
 
     rows = task.train
@@ -348,7 +347,7 @@ def loss_of_nothing(task: Task) -> float:
 
 
 def most_entropy(parents: Sequence[int]) -> float:
-    """Return the entropy of a row's leaf where all branches are equally likely, in nats."""
+    """Return the entropy of a row's leaf in nats if all branches are equally likely."""
     n_children = np.bincount(np.array(parents[1:], dtype=np.int64), minlength=len(parents))
     reach = np.zeros(len(parents))
     reach[0] = 1.0
@@ -359,15 +358,14 @@ def most_entropy(parents: Sequence[int]) -> float:
 
 
 def start_from(tree: ObliqueTree, task: Task, *, n_jobs: int = 1) -> StartPolicy:
-    """Return a tree as a start, in the units of a task; its splits become policies of two branches.
+    """Return a tree as a start, in the units of a task; its splits become policies.
 
-    A hard split says nothing of how sure it is: all become as sure, `START_NORM`. Leaves are those
-    of `cautious_scores`.
+    All policies get weights of the same norm, `START_NORM`. Leaves get `cautious_scores`.
 
     Raises
     ------
     ValueError
-        Where it has linear leaves, or other columns or outputs than the task.
+        If it has linear leaves, or if its columns or outputs differ from those of the task.
     """
     if tree.has_linear_leaves:
         raise ValueError("init has linear leaves, but reinforced trees have constant ones.")

@@ -1,9 +1,8 @@
-"""Rewards instead of losses: what trajectories of a policy tree did is judged by a black box.
+"""Rewards instead of losses: policy trees learned from a black-box reward function.
 
-A loss is known for every leaf, and has a gradient. A reward is a number that somebody returns for
-what was done, and nothing more; the policy view needs nothing more. Leaves then hold scores of
-actions, and the choice of one of them is the last decision of a trajectory [Reinforced16, Sec. 2.3
-without its second term].
+A loss is known for every leaf and has a gradient. A reward is only a number for the chosen action,
+and policy gradients need nothing else. Leaves hold scores of actions, and the choice of an action
+is the last decision of a trajectory [Reinforced16, Sec. 2.3 without its second term].
 """
 
 from __future__ import annotations
@@ -27,29 +26,29 @@ RewardPer = Literal["row", "batch"]
 Reward: TypeAlias = Callable[[np.ndarray, np.ndarray], Any]
 """``reward(rows (B,), actions (B,))``: a number per row, or one for all of them."""
 
-# The engine counts in float32, and squares what it is told.
+# The engine computes in float32, and squares rewards.
 _LARGEST_REWARD = 1e15
 # Row numbers go through the engine as targets, in two parts that float32 holds exactly.
 _ROWS_PER_PART = 2**20
 
 
 def row_target(n_rows: int) -> np.ndarray:
-    """Return the target that tells rows apart, (n, 2) float64."""
+    """Return a target that identifies each row, (n, 2) float64."""
     return np.stack(np.divmod(np.arange(n_rows), _ROWS_PER_PART), axis=1).astype(np.float64)
 
 
 @dataclass(frozen=True)
 class Rewards(Loss):
-    """What the engine minimizes: less than nothing for what is rewarded.
+    """The loss for the engine: the negative reward.
 
     Parameters
     ----------
     function
-        The black box.
+        The reward function.
     actions
-        What trajectories choose from.
+        The actions to choose from.
     reward_per
-        Whether a number is for a row, or for all rows of a batch together.
+        Whether the function returns a reward per row or one for the batch.
     """
 
     function: Reward
@@ -60,16 +59,16 @@ class Rewards(Loss):
     link_name: ClassVar[Link] = "softmax"
 
     def link(self, scores: np.ndarray) -> np.ndarray:
-        """From scores of actions (L, k) to their probabilities."""
+        """Convert scores of actions (L, k) to probabilities."""
         e = np.exp(scores - scores.max(axis=1, keepdims=True))
         return e / e.sum(axis=1, keepdims=True)
 
     def scores(self, values: np.ndarray) -> np.ndarray:
-        """From probabilities to scores."""
+        """Convert probabilities to scores."""
         return np.log(np.clip(values, 1e-6, 1.0))
 
     def __call__(self, drawn: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Costs (B,) and, of each trajectory, its cost less the mean of the others', (B, M)."""
+        """Return costs (B,), and each trajectory's cost minus the mean of the others, (B, M)."""
         rows = (target[:, 0].astype(np.int64) * _ROWS_PER_PART) + target[:, 1].astype(np.int64)
         cost = -self._rewards(rows, drawn.astype(np.int64))  # (B, M)
         M = cost.shape[1]
@@ -112,11 +111,11 @@ class Rewards(Loss):
 
 @dataclass(frozen=True)
 class RewardedPolicies(Policies):
-    """A policy tree, learned by what its trajectories are rewarded.
+    """A policy tree, learned from the rewards of its trajectories.
 
-    The task's loss is a `Rewards`, its target is `row_target`. `entropy_bonus` is what a nat of
-    entropy is worth at first, in units of the reward. Each trajectory is compared with the others
-    of its row, or of its batch, so there are at least two.
+    The task's loss is a `Rewards`, and its target is `row_target`. `entropy_bonus` is the initial
+    bonus per nat of entropy, in units of the reward. Each trajectory is compared with the others of
+    its row, or of its batch, so there are at least two.
     """
 
     losses: ClassVar[frozenset[str]] = frozenset({"custom"})
@@ -130,7 +129,7 @@ class RewardedPolicies(Policies):
     def _fit(self, task: Task, run: Run, start: Start) -> Learned:
         """Learn from random policies."""
         assert isinstance(task.loss, Rewards)
-        # A reward of a batch is shared by its rows, and so is what their entropy is worth.
+        # The rows of a batch share its reward, and so the bonus for their entropy.
         n_sharing = self.batch_size if task.loss.reward_per == "batch" else 1
         runs = run_engine(
             "reinforced",
@@ -139,7 +138,7 @@ class RewardedPolicies(Policies):
                 task,
                 self.topology,
                 gradient="sampled",
-                baseline="none",  # what the engine is told of trajectories is relative already
+                baseline="none",  # the costs of trajectories are relative already
                 entropy_bonus=self.entropy_bonus / n_sharing,
                 n_actions=len(task.loss.actions),
             ),

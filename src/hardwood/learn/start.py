@@ -1,4 +1,4 @@
-"""What a learner starts from: a tree, or another learner that is fitted first."""
+"""The start of a learner: a tree, or another learner that is fitted first."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from hardwood.model import ObliqueTree
 from hardwood.model.base import Model
 from hardwood.model.structure import TaskKind
 
-_PRIOR_ROWS = 5.0  # of the mean target, which each leaf of a start has besides its own
+_PRIOR_ROWS = 5.0  # with the mean target, added to each leaf of a start
 
 
 def start_tree(start: Start, task: Task, run: Run) -> ObliqueTree | None:
-    """Return the tree to start from; a learner sees the training rows of the task only.
+    """Return the tree to start from. A learner is fitted on the training rows only.
 
     Raises
     ------
@@ -27,7 +27,7 @@ def start_tree(start: Start, task: Task, run: Run) -> ObliqueTree | None:
     ValueError
         For a tree for another kind of task or other classes.
     KeyboardInterrupt
-        Where the user stops a learner: half a start is nothing to learn on from.
+        If the user interrupts a learner: an unfinished start is not used.
     """
     if isinstance(start, Learner):
         return _learned(start, task, run)
@@ -41,12 +41,12 @@ def start_tree(start: Start, task: Task, run: Run) -> ObliqueTree | None:
 
 
 def required_start(start: Start, task: Task, run: Run, max_depth: int) -> ObliqueTree:
-    """Return the tree to start from, for learners that have none of their own.
+    """Return the tree to start from, for learners that need one.
 
     Raises
     ------
     ValueError
-        Where there is none, or one deeper than `max_depth`.
+        If there is no start, or it is deeper than `max_depth`.
     """
     tree = start_tree(start, task, run)
     if tree is None:
@@ -95,7 +95,7 @@ class StartTree:
     weights, bias, scores
         (m, c), (m,) and (m + 1, k).
     children
-        (m, 2) int32: a split by its number, leaf j as -1 - j.
+        (m, 2) int32: the index of a split, or -1 - j for leaf j.
     """
 
     weights: np.ndarray
@@ -105,10 +105,10 @@ class StartTree:
 
 
 def cautious_scores(task: Task, values: np.ndarray, leaf: np.ndarray) -> np.ndarray:
-    """Scores of leaves, as if each had some rows more, of the mean target.
+    """Return scores of leaves, smoothed by a few additional rows with the mean target.
 
-    A leaf with few rows is too sure of itself: where it were wrong its loss would be so large that
-    the bound of every other row became a matter of that leaf.
+    A leaf with few rows is overconfident: its large loss for wrong rows would dominate the bound of
+    all other rows.
     """
     n = np.bincount(leaf, task.weight[task.train], minlength=len(values))[:, None]
     mean = n[:, 0] @ values / n.sum()
@@ -116,7 +116,7 @@ def cautious_scores(task: Task, values: np.ndarray, leaf: np.ndarray) -> np.ndar
 
 
 def left_to_right(tree: StartTree) -> StartTree:
-    """Return the tree with its leaves numbered from left to right, as the engine wants them."""
+    """Return the tree with its leaves numbered from left to right, for the engine."""
     children = np.array(tree.children, dtype=np.int32).reshape(-1, 2)
     order: list[int] = []  # old numbers of the leaves, from left to right
     stack = [(0, 0)] if len(children) else []

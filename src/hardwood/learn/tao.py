@@ -1,17 +1,18 @@
-r"""Alternating optimization of trees (TAO): every split is solved for, given all others.
+r"""Tree alternating optimization (TAO): each split is optimized while all others stay fixed.
 
 Carreira-Perpinan, Tavallali. Alternating Optimization of Decision Trees, with Application to
 Learning Sparse Oblique Trees. NeurIPS 2018. [TAO18]
 Zharmagambetov, Carreira-Perpinan. Smaller, More Accurate Regression Forests Using Tree Alternating
 Optimization. ICML 2020. [TAO20]
 
-Given the rest of the tree, all that a split decides is which of two leaves a row comes to. Rows for
-which both have the same loss do not care; the others are a two-class problem, each row weighted by
-the difference. It is solved by logistic regression with an L1 penalty, and the best threshold along
-the direction found is taken exactly. Splits of one depth share no row and are solved side by side;
-a sweep goes through all depths and fits the leaves.
+With the rest of the tree fixed, a split only decides which of two leaves each row reaches. Rows
+with the same loss in both leaves do not matter. The others form a two-class problem, in which each
+row is weighted by the difference of its losses. It is solved by logistic regression with an L1
+penalty, followed by an exact search for the best threshold along that direction. Splits of one
+depth share no rows and are optimized in parallel. A sweep visits all depths and then fits the
+leaves.
 
-What is minimized over trees of one shape is
+The objective, over trees of one shape, is
 
 .. math:: E = \frac1W \sum_n w_n L(y_n, T(x_n)) + \alpha \cdot \#\{w_{ij} \neq 0\}
     + \frac1W \sum_\ell \big(\rho\, L(\bar y, \theta_\ell) + \lambda \|A_\ell\|^2 / 2 \big)
@@ -19,18 +20,17 @@ What is minimized over trees of one shape is
 =============  ==========================  ======================================================
 symbol         here
 =============  ==========================  ======================================================
-L              ``task.loss``            0/1 loss (`Misclassification`) or any of the engine's
-alpha          ``l0``            of a weight that is not zero
-rho            ``leaf_prior``               rows of the mean target that a leaf has besides its own
-lambda         ``leaf_l2``                 of the weights of linear leaves
-C              1 / ``l1``                  of the logistic regressions; no part of E
+L              ``task.loss``               0/1 loss (`Misclassification`) or a loss of the engine
+alpha          ``l0``                      price of a nonzero weight
+rho            ``leaf_prior``              pseudo-count of rows with the mean target in each leaf
+lambda         ``leaf_l2``                 penalty on the slopes of linear leaves
+C              1 / ``l1``                  of the logistic regressions; not part of E
 =============  ==========================  ======================================================
 
-A split or leaf is replaced only where E falls, so E never rises, from node to node and from sweep
-to sweep.
+A split or leaf is replaced only if E decreases, so E never increases.
 
-The sweep is native (``native/learn/tao/sweep.hpp``, ``logistic.hpp``, ``step.hpp``), its twin is
-``tests/reference/tao.py``; leaves are fitted in ``learn/leaves/constant.py``.
+The sweep is native (``native/learn/tao/sweep.hpp``, ``logistic.hpp``, ``step.hpp``); its NumPy
+reference is ``tests/reference/tao.py``. Leaves are fitted in ``learn/leaves/constant.py``.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ Leaves = Literal["constant", "linear"]
 Order = Literal["deepest_first", "root_first"]
 _Ending = Literal["whole", "out of time", "interrupted"]
 
-# What "auto" tries of l1 and l2: from hardly any penalty to a strong one of either kind. Where one
-# of the two is given, the different values of the other are tried.
+# The pairs of l1 and l2 that "auto" tries, from weak to strong penalties of either kind. If one of
+# the two is given, the values of the other are tried.
 PENALTIES = (
     (0.03, 0.1),
     (0.1, 1.0),
@@ -86,26 +86,26 @@ PENALTIES = (
 )
 
 _MAX_DEPTH = 32
-_PATIENCE = 3  # levels of a start that may be cut off without a better validation loss
+_PATIENCE = 3  # levels to remove from a start without a better validation loss
 
 
 @dataclass(frozen=True)
 class TAO(Learner):
-    """Tree alternating optimization; `TAOClassifier` says what most parameters mean.
+    """Tree alternating optimization; `TAOClassifier` describes most parameters.
 
     Parameters
     ----------
     cuts_start
-        Whether a search also tries the start without its deepest splits; "auto": one that is a
+        Whether a search also tries the start without its deepest splits; "auto": if the start is a
         learner.
     l0
-        Of a weight that is not zero, in the objective E (see the module). It lets every node choose
-        among several penalties, so that it can be met.
+        Price of a nonzero weight in the objective E (see the module). With a positive price, each
+        node chooses among several L1 penalties.
     order
-        Which depths come first in a sweep.
+        The order of depths in a sweep.
     logistic_passes, logistic_tolerance
-        Of each logistic regression: passes over its rows, and the part of its objective that a
-        step must gain.
+        Largest number of passes over the rows of each logistic regression, and the relative
+        decrease of its objective below which it stops.
     """
 
     losses: ClassVar[frozenset[str]] = LEAF_LOSSES | {Misclassification.name}
@@ -130,12 +130,12 @@ class TAO(Learner):
     def _fit(self, task: Task, run: Run, start: Start) -> Learned:
         """Improve a tree by sweeps over its splits and leaves; choose penalties that are "auto".
 
-        With a validation part the tree of the best sweep on it is kept, else that of the last.
-        Penalties are chosen on the validation part, and with them as many sweeps as were best there
-        are taken over all rows. A start may be tried without its deepest splits, too, level by
-        level, until that has not helped three times in a row. Runs are numbered as they
-        come (`Epoch.restart`): those of the search, then the one on all rows. A sweep ends where it
-        is when the time is up, and the run with it.
+        With validation rows, the tree of the best sweep is kept, else that of the last. "auto"
+        penalties are chosen on validation rows; the final fit on all rows takes the best number of
+        sweeps. The search may also remove the deepest splits of the start, level by level, until
+        that has not helped three times in a row. Runs are numbered in order (`Epoch.restart`):
+        those of the search, then the run on all rows. When the time is up, the current sweep stops
+        and ends the run.
         """
         tree = required_start(start, task, run, self.max_depth)
         if not self.is_searched:
@@ -147,7 +147,7 @@ class TAO(Learner):
         if not interrupted:
             again = self._on_all_rows(task.whole(), start, tree, best, run, len(trials))
             interrupted = again is None or again.learned.interrupted
-            # Where the user stopped it, only the tree of the search has learned to the end.
+            # If the user interrupted it, only the tree of the search is complete.
             kept = best if interrupted or again is None else again
         penalties = {"l1": best.learner.l1, "l2": best.learner.l2}
         return replace(
@@ -180,7 +180,7 @@ class TAO(Learner):
 
     @property
     def penalties(self) -> list[tuple[float | str, float | str]]:
-        """The pairs (l1, l2) to be tried, each once."""
+        """The distinct pairs (l1, l2) to try."""
         pairs: list[tuple[float | str, float | str]] = [
             (l1 if is_auto(self.l1) else self.l1, l2 if is_auto(self.l2) else self.l2)
             for l1, l2 in PENALTIES
@@ -188,7 +188,7 @@ class TAO(Learner):
         return list(dict.fromkeys(pairs))
 
     def _search(self, task: Task, tree: ObliqueTree, run: Run, *, cuts_start: bool) -> list[_Trial]:
-        """Try penalties, and then depths with the penalties that were the best."""
+        """Try penalties, then smaller depths with the best penalties."""
         trials: list[_Trial] = []
 
         def tried(first: ObliqueTree, l1: Any, l2: Any) -> _Trial:
@@ -212,7 +212,7 @@ class TAO(Learner):
     def _on_all_rows(
         self, whole: Task, start: Start, tree: ObliqueTree, best: _Trial, run: Run, number: int
     ) -> _Trial | None:
-        """Alternate as the best trial did; None where the user interrupts the start."""
+        """Fit all rows with the settings of the best trial; None if the start is interrupted."""
         n_sweeps = best.learned.best_epoch + 1
         learner = replace(best.learner, max_sweeps=n_sweeps, early_stopping=False)
         try:
@@ -224,7 +224,7 @@ class TAO(Learner):
             return None
 
     def _alternate(self, task: Task, tree: ObliqueTree, run: Run, number: int) -> _Trial:
-        """Sweep over a tree, with penalties that are numbers; `number` is what callbacks hear."""
+        """Sweep over a tree with given penalties; callbacks get `number` as that of the run."""
         work = _Work(task, self, tree, run.n_jobs)
         best = state = work.start
         objective, validation = [work.objective(state)], [work.validation_loss(state)]
@@ -260,7 +260,7 @@ class TAO(Learner):
         return _Trial(self, learned, tree.depth, min(validation))
 
     def engine_options(self, total_weight: float) -> dict[str, object]:
-        """All options of a sweep, as the engine takes them."""
+        """Return all options of a sweep, for the engine."""
         assert not isinstance(self.l1, str)
         return {
             "l1": [self.l1] if self.l0 == 0 else [4**s * self.l1 for s in (3, 2, 1, 0)],
@@ -275,9 +275,9 @@ class TAO(Learner):
 
 @dataclass(frozen=True)
 class _Trial:
-    """One run: with which penalties, what was learned, how deep the start was, and how good it is.
+    """One run: its learner, its result, the depth of its start, and its validation loss.
 
-    `validation_loss` is the smallest of all sweeps, NaN without a validation part.
+    `validation_loss` is the smallest of all sweeps, NaN without validation rows.
     """
 
     learner: TAO
@@ -291,9 +291,9 @@ def _validation_loss(trial: _Trial) -> float:
 
 
 def cut(tree: ObliqueTree, depth: int) -> ObliqueTree:
-    """Return a tree without its splits from some depth on; a leaf in their place is one of theirs.
+    """Return a tree without the splits below some depth.
 
-    What is left is to have its leaves fitted.
+    Each removed subtree becomes its leftmost leaf; the leaves have to be fitted afterwards.
     """
     level = np.zeros(len(tree.children), dtype=np.int64)
     for i, pair in enumerate(tree.children.tolist()):  # splits come before their children
@@ -335,7 +335,7 @@ class _State:
 
 
 class _Part:
-    """Some rows of a task, encoded: the training part, or the validation part."""
+    """The encoded training rows or validation rows of a task."""
 
     def __init__(self, task: Task, rows: np.ndarray, n_jobs: int) -> None:
         from hardwood import _native
@@ -352,13 +352,13 @@ class _Part:
         return leaf
 
     def at_leaves(self, leaf: np.ndarray, n_leaves: int) -> LeafRows:
-        """Return the rows, as leaves are fitted to them."""
+        """Return the rows in the form for fitting leaves."""
         return LeafRows(
             leaf, n_leaves, self.target.astype(np.float64), self.weight.astype(np.float64)
         )
 
     def scores(self, state: _State, leaf: np.ndarray) -> np.ndarray:
-        """Return what such leaves score each row, (n, k) float32."""
+        """Return the scores of rows at their leaves, (n, k) float32."""
         scores: np.ndarray = state.scores[leaf]
         if state.leaf_weights is None:
             return scores
@@ -368,7 +368,7 @@ class _Part:
         return scores
 
     def loss(self, state: _State, leaf: np.ndarray) -> float:
-        """Return the weighted mean loss of the rows at such leaves."""
+        """Return the weighted mean loss of the rows at their leaves."""
         from hardwood import _native
 
         scores = self.scores(state, leaf)
@@ -382,21 +382,21 @@ class _Part:
 
 
 class _Work:
-    """What all sweeps of one run have in common."""
+    """State that all sweeps of one run share."""
 
     def __init__(self, task: Task, config: TAO, tree: ObliqueTree, n_jobs: int) -> None:
         if isinstance(task.loss, Custom):
             raise ValueError(
-                "Alternation evaluates its loss for single rows, so loss must be a name or a loss "
-                "object, not a function. DGTClassifier and DGTRegressor take functions."
+                "TAO evaluates its loss for single rows, so loss must be a name or a loss object, "
+                "not a function. DGTClassifier and DGTRegressor take functions."
             )
         if isinstance(task.loss, Hinge | SquaredCodes):
             raise ValueError(
-                f"Alternation takes loss='misclassification' or 'log_loss' for classes, found "
+                f"TAO takes loss='misclassification' or 'log_loss' for classes, found "
                 f"{task.loss.name!r}. ReinforcedTreeClassifier and DGTClassifier take it."
             )
         if isinstance(task.loss, Misclassification) and config.leaves == "linear":
-            raise ValueError("Linear leaves need a loss with a slope, found misclassification.")
+            raise ValueError("Linear leaves need a loss with a gradient, found misclassification.")
         self._task, self._config, self._n_jobs = task, config, n_jobs
         self._train = _Part(task, task.train, n_jobs)
         self._valid = _Part(task, task.valid, n_jobs) if len(task.valid) else None
@@ -406,7 +406,7 @@ class _Work:
         self.start = self._fitted(start)
 
     def swept(self, state: _State, seconds: float) -> tuple[_State, int, _Ending]:
-        """Improve all splits, then all leaves; how many splits changed, and how the sweep ended."""
+        """Improve all splits, then all leaves; also return the number of changed splits."""
         task, loss = self._task, self._task.loss
         answer = self._train.table.sweep(
             self._children,
@@ -431,7 +431,7 @@ class _Work:
         return self._fitted(moved), answer["n_changed"], ending
 
     def objective(self, state: _State) -> float:
-        """E, the module's definition."""
+        """Return the objective E (see the module)."""
         leaf = self._train.leaves(self._children, state)
         prior = _prior_loss(self._task, self._prior, state)
         price = self._config.l0 * np.count_nonzero(state.weights)
@@ -441,13 +441,13 @@ class _Work:
         return self._train.loss(state, leaf) + price + prior / self._train.total
 
     def validation_loss(self, state: _State) -> float:
-        """Return the loss on the validation part, NaN without one."""
+        """Return the loss on the validation rows; NaN without them."""
         if self._valid is None:
             return math.nan
         return self._valid.loss(state, self._valid.leaves(self._children, state))
 
     def tree_of(self, state: _State) -> ObliqueTree:
-        """Make a tree in raw units."""
+        """Return the tree in raw units."""
         task = self._task
         weights, bias = splits_in_raw_units(state.weights, state.bias, task)
         values, leaf_weights, link = self._values(state), None, NO_LINK
@@ -469,10 +469,10 @@ class _Work:
         )
 
     def _values(self, state: _State) -> np.ndarray:
-        """Return what constant leaves predict, (L, k).
+        """Return the predictions of constant leaves, (L, k).
 
-        With the 0/1 loss, leaves below a split whose rows are all of one class become equal: the
-        split decides nothing, and goes when the tree is simplified.
+        With the 0/1 loss, leaves below a split with rows of a single class are made equal, so that
+        simplifying the tree removes the split.
         """
         values = self._task.leaf_values(state.scores)
         if not isinstance(self._task.loss, Misclassification):
@@ -506,7 +506,7 @@ def _start_state(tree: ObliqueTree, task: Task, config: TAO) -> tuple[np.ndarray
     L, k = scores.shape
     if A is None:
         A = np.zeros((L, k, weights.shape[1]), dtype=np.float32)
-    leaves = np.hstack([scores, A.reshape(L, -1)])  # what is to be put in another order
+    leaves = np.hstack([scores, A.reshape(L, -1)])  # everything to reorder
     ordered = left_to_right(StartTree(weights, bias, tree.children, leaves))
     scores = np.ascontiguousarray(ordered.scores[:, :k])
     if config.leaves == "constant":
@@ -516,7 +516,7 @@ def _start_state(tree: ObliqueTree, task: Task, config: TAO) -> tuple[np.ndarray
 
 
 def _largest_features(weights: np.ndarray, features: np.ndarray, most: int) -> np.ndarray:
-    """Return weights (m, c) of the features with the largest ones, at most so many a split."""
+    """Return weights (m, c) with only the features of the largest weights in each split."""
     size = np.zeros((len(weights), int(features.max()) + 1))
     np.maximum.at(size.T, features, np.abs(weights).T)
     rank = np.argsort(np.argsort(-size, axis=1, kind="stable"), axis=1)
@@ -524,9 +524,9 @@ def _largest_features(weights: np.ndarray, features: np.ndarray, most: int) -> n
 
 
 def _pure_branches(children: np.ndarray, has_class: np.ndarray) -> list[list[int]]:
-    """Return the leaves below each of the highest splits to which only rows of one class come.
+    """Return the leaves below each of the highest splits that only rows of one class reach.
 
-    `has_class` (L, k) says which classes come to a leaf.
+    `has_class` (L, k) says which classes reach a leaf.
     """
     below: list[list[int]] = [[] for _ in children]
     is_pure = np.zeros(len(children), dtype=bool)
@@ -551,14 +551,14 @@ def _flat(leaf_weights: np.ndarray) -> np.ndarray:
 
 
 def _class_losses(task: Task, state: _State) -> np.ndarray | None:
-    """Return the loss of each constant leaf for each class, (L, k); None where there are none."""
+    """Return the loss of each constant leaf for each class, (L, k); None for other tasks."""
     if state.leaf_weights is not None or not isinstance(task.loss, CrossEntropy):
         return None
     return np.ascontiguousarray(_losses_by_class(task, state), dtype=np.float32)
 
 
 def _losses_by_class(task: Task, state: _State) -> np.ndarray:
-    """Loss of each leaf, at the mean of all columns, for each class (L, k)."""
+    """Return the loss of each leaf, at the mean of all columns, for each class, (L, k)."""
     scores = state.scores.astype(np.float64)
     if isinstance(task.loss, Misclassification):
         return 1.0 - np.eye(scores.shape[1])[scores.argmax(axis=1)]
@@ -567,7 +567,7 @@ def _losses_by_class(task: Task, state: _State) -> np.ndarray:
 
 
 def _prior_loss(task: Task, prior: Prior, state: _State) -> float:
-    """Return what the rows that leaves have besides their own add, summed over leaves."""
+    """Return the loss of the pseudo-rows, summed over leaves."""
     from hardwood import _native
 
     if prior.n_rows == 0:

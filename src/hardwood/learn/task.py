@@ -1,7 +1,7 @@
-"""What is to be learned: a table, a target, weights and a loss, in canonical rows.
+"""The task of a learner: a table, a target, weights and a loss, in canonical rows.
 
-What a task holds does not depend on the order of the rows of the table, and a row of weight two is
-the row given twice, bit for bit.
+A task does not depend on the order of the rows, and a row of weight two is the same as the row
+twice, bit for bit.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ from hardwood.table.statistics import column_statistics
 from hardwood.table.target import class_target, has_several_labels, label_target, number_target
 from hardwood.table.weights import class_weights, row_weights
 
-_CHUNK_ROWS = 2**14  # that are made dense at a time
+_CHUNK_ROWS = 2**14  # made dense at a time
 
 FindLoss: TypeAlias = Callable[[TaskKind, int | None], Loss]
-"""Returns the loss to be minimized, for a kind of task and its number of classes, if any."""
+"""Returns the loss to minimize, for a kind of task and its number of classes, if any."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a learner takes.
+    """Rows, target, weights and loss for a learner.
 
     Attributes
     ----------
     kind
         "classification", "multilabel" or "regression".
     schema
-        Learned from the rows that have a weight.
+        The schema of the table, learned from the rows with positive weight.
     matrix
-        (n, p) raw numbers and category codes, float32 or float64, or CSR: the user's own array
-        where that is possible. A learner encodes the rows it needs, when it needs them.
+        (n, p) raw numbers and category codes, float32, float64 or CSR; the user's own array if
+        possible. A learner encodes rows when it needs them.
     target
         (n, t) float64, as given: class indices or numbers.
     y
-        (n, t) float32, as the loss expects it: class indices, or numbers in units of `target_scale`
-        around `target_center` for a loss that scales its target.
+        (n, t) float32, the target for the loss: class indices, or numbers, which some losses center
+        by `target_center` and scale by `target_scale`.
     rows
-        The distinct rows that have a weight, in canonical order; weights in the user's units.
+        The distinct rows with positive weight, in canonical order; weights in the user's units.
     row_weight
         (n,) float64, the weight of each row while learning: its own weight times the weight of its
         class, divided by the largest; 0 for rows that are not used.
@@ -55,16 +55,15 @@ class Task:
     train, valid
         Row numbers, int64; `valid` may be empty.
     loss
-        What is minimized.
+        The loss to minimize.
     n_targets
-        Classes, labels or numbers to be predicted.
+        Number of classes, labels or regression targets.
     classes
-        The distinct labels of a classification, sorted; of several labels, their numbers; None for
-        a regression.
+        The sorted classes of a classification; the indices of several labels; None for regression.
     target_names
-        Names of the targets, where they have some.
+        Names of the targets, if they have names.
     target_center, target_scale
-        (t,) float64; 0 and 1 where the target is as it came.
+        (t,) float64; 0 and 1 for a target that is not scaled.
     given
         The table as the user gave it.
     """
@@ -87,7 +86,7 @@ class Task:
     target_scale: np.ndarray
     given: Any = None
 
-    # --- how a task is made ---------------------------------------------------------------------
+    # --- construction --------------------------------------------------------------------------
 
     @classmethod
     def read(
@@ -102,7 +101,7 @@ class Task:
     ) -> Task:
         """Read a table and its target: classes, several binary labels, or numbers.
 
-        The only place where y, weights and classes are read to learn from.
+        This is the only place where `fit` reads y, weights and classes.
         """
         table = Table.of(X)
         if not classifies:
@@ -134,8 +133,8 @@ class Task:
         left = np.unique(target.index[task.rows.index])
         if len(left) < 2:
             raise ValueError(
-                "A classifier needs rows of at least 2 classes, found 1 class among the rows whose "
-                f"weight is not zero: {target.classes[left[0]].item()!r}."
+                "A classifier needs rows of at least 2 classes, found 1 class among the rows with "
+                f"positive weight: {target.classes[left[0]].item()!r}."
             )
         return task
 
@@ -168,7 +167,7 @@ class Task:
         if isinstance(found, Poisson) and (target.values < 0).any():
             raise ValueError(
                 f"The Poisson loss is for y >= 0, found {target.values.min():g}. "
-                "Use loss='squared_error' or another one for targets of any sign."
+                "Use loss='squared_error' or another loss for targets of any sign."
             )
         return cls.of(
             table,
@@ -194,27 +193,27 @@ class Task:
         target_names: tuple[str, ...] | None = None,
         given: Any = None,
     ) -> Task:
-        """Order the rows, merge equal ones, learn the schema, and put the target in its units.
+        """Order the rows, merge equal rows, learn the schema, and scale the target.
 
         Parameters
         ----------
         table
-            What `Table.of` returned.
+            A table from `Table.of`.
         target
             (n, t) float64, finite.
         weight
-            (n,) float64, finite, >= 0, of which one is positive; None for equal weights.
+            (n,) float64, finite, >= 0, at least one positive; None for equal weights.
         factor
-            (n,) likewise, what the weights are multiplied by; equal for rows of equal target.
+            (n,) factors of the weights, equal for rows with equal target.
         kind, loss, classes, target_names, given
-            As the task has them.
+            Same as the attributes of the task.
 
         Raises
         ------
         TableError
-            For a column without any entry.
+            For a column without values.
         ValueError
-            For a table with fewer than two different rows.
+            For a table with fewer than two distinct rows.
         """
         used = weight
         if factor is not None:
@@ -222,10 +221,10 @@ class Task:
         rows = canonical_rows(table.matrix, target, used, levels=table.levels)
         if len(rows) < 2:
             raise ValueError(
-                "A tree is learned from at least two different rows, found n_samples=1: the table "
-                f"has {table.n_rows} row(s), and those with a positive weight are all equal."
+                "Learning needs at least two distinct rows, found n_samples=1: the table has "
+                f"{table.n_rows} row(s), and all rows with positive weight are equal."
             )
-        # At most 1 each, so that no sum overflows.
+        # At most 1, so that no sum overflows.
         largest = rows.weight.max()
         row_weight = rows.weight if largest == 1.0 else rows.weight / largest
         if factor is not None:
@@ -257,40 +256,40 @@ class Task:
             given=given,
         )
 
-    # --- other tasks made of one ----------------------------------------------------------------
+    # --- derived tasks --------------------------------------------------------------------------
 
     def divided(self, fraction: float, seed: int) -> Task:
-        """Hold out a fraction of the distinct rows, in [0, 1), of every class alike."""
+        """Hold out a fraction of the distinct rows, in [0, 1), stratified by class."""
         index = self.rows.index
         classes = self.target[index, 0] if self.kind == "classification" else np.zeros(len(index))
         is_valid = validation_part(classes, fraction, np.random.default_rng(seed))
         return replace(self, train=index[~is_valid], valid=index[is_valid])
 
     def whole(self) -> Task:
-        """Return the task without a validation part; rows are in canonical order again."""
+        """Return the task without validation rows; rows are in canonical order again."""
         return replace(self, train=self.rows.index, valid=self.rows.index[:0])
 
     def with_loss(self, loss: Loss) -> Task:
-        """Return the task with another loss that takes the target in the same units."""
+        """Return the task with another loss that uses the same units of the target."""
         return replace(self, loss=loss)
 
-    # --- what is known of it --------------------------------------------------------------------
+    # --- properties ----------------------------------------------------------------------------
 
     @property
     def n_outputs(self) -> int:
-        """Scores per leaf."""
+        """Number of scores per leaf."""
         return self.loss.n_outputs(self.n_targets)
 
     @property
     def labels(self) -> tuple[Any, ...] | None:
-        """The classes of a classification as a model holds them; None for other tasks."""
+        """The classes of a classification, for a model; None for other tasks."""
         if self.kind != "classification" or self.classes is None:
             return None
         return tuple(self.classes.tolist())
 
     @property
     def has_loss_values(self) -> bool:
-        """Whether losses can be compared: a function may return a gradient only."""
+        """Whether the loss has values; a function may return only a gradient."""
         if not isinstance(self.loss, Custom):
             return True
         target = self.target[self.rows.index[:2]].astype(np.float32)
@@ -299,13 +298,13 @@ class Task:
         return values is not None
 
     def weight_of(self, rows: np.ndarray) -> np.ndarray:
-        """Return what distinct rows count, by their numbers, in the user's units."""
+        """Return the weights of distinct rows in the user's units."""
         weight = np.zeros(len(self.target))
         weight[self.rows.index] = self.rows.weight
         return weight[rows]
 
     def encoded(self, rows: np.ndarray) -> np.ndarray:
-        """Return rows as a learner sees them, (n, c) float32: columns in standard units."""
+        """Return encoded rows, (n, c) float32, with columns in standard units."""
         parts = []
         for first in range(0, len(rows), _CHUNK_ROWS):
             taken = self.matrix[rows[first : first + _CHUNK_ROWS]]
@@ -316,15 +315,15 @@ class Task:
         return np.concatenate(parts)
 
     def representatives(self) -> np.ndarray:
-        """For each row of the table (n,), the distinct row that stands for it."""
+        """Return the distinct row that represents each row of the table, (n,)."""
         of_row = np.arange(len(self.target))
         of_row[self.rows.repeats[:, 0]] = self.rows.repeats[:, 1]
         return of_row
 
-    # --- from the units of the loss to the user's, and back -------------------------------------
+    # --- between the units of the loss and the user's units -------------------------------------
 
     def leaf_values(self, scores: np.ndarray) -> np.ndarray:
-        """Turn what the leaves hold into what `predict` returns, in the user's units."""
+        """Convert scores of leaves to predictions in the user's units."""
         values = self.loss.link(np.asarray(scores, dtype=np.float64))
         if self.loss.target_units == "raw":
             return values
@@ -333,7 +332,7 @@ class Task:
     def linear_leaves(
         self, scores: np.ndarray, leaf_weights: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Turn scores (L, k) and weights (L, k, c) into those of a tree with the loss's link."""
+        """Convert scores (L, k) and weights (L, k, c) to those of a tree with the loss's link."""
         values = self.loss.link_scores(np.asarray(scores, dtype=np.float64))
         weights = np.swapaxes(self.loss.link_scores(np.swapaxes(leaf_weights, 1, 2)), 1, 2)
         if self.loss.target_units == "deviation":
@@ -346,9 +345,9 @@ class Task:
         return values, weights
 
     def summed_scores(self, scores: np.ndarray) -> np.ndarray:
-        """Turn scores (T, L, k) of trees that are added up into those that the link applies to.
+        """Convert scores (T, L, k) of trees whose sum the link is applied to.
 
-        What belongs to the sum, the target's center, is put into the leaves of the first tree.
+        The target's center is added to the leaves of the first tree.
         """
         values = self.loss.link_scores(np.asarray(scores, dtype=np.float64))
         if self.loss.target_units == "deviation":
@@ -361,7 +360,7 @@ class Task:
     def scores_of(
         self, values: np.ndarray, leaf_weights: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Undo `leaf_values`, or `linear_leaves`: a tree's leaves as the learner holds them."""
+        """Convert a tree's leaves to scores; the inverse of `leaf_values` and `linear_leaves`."""
         if leaf_weights is None:
             if self.loss.target_units != "raw":
                 values = (values - self.target_center) / self.target_scale
@@ -373,14 +372,14 @@ class Task:
             values = values - np.log(self.target_scale)
         if values.shape[1] == self.n_outputs:
             return values, leaf_weights
-        # Two classes with a score each, learned as their difference.
+        # Two classes with a score each; the learner uses their difference.
         return values[:, 1:] - values[:, :1], leaf_weights[:, 1:] - leaf_weights[:, :1]
 
 
 def _target_units(
     target: np.ndarray, weight: np.ndarray, loss: Loss
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Center and scale of each target, as the loss asks for."""
+    """Return the center and scale of each target for a loss."""
     zeros, ones = np.zeros(target.shape[1]), np.ones(target.shape[1])
     if loss.target_units == "raw":
         return zeros, ones

@@ -1,42 +1,41 @@
-r"""TEL: the tree ensemble layer, as a model of its own.
+r"""TEL: the tree ensemble layer, as a model.
 
 Hazimeh, Ponomareva, Mol, Tan, Mazumder. The Tree Ensemble Layer: Differentiability meets
 Conditional Computation. ICML 2020. [TEL20]
 
-Perfect trees whose answers are added up (Sec. 2). A row goes to both sides of a split, with
-probabilities that the smooth step S makes of its score (Eq. 4): exactly 0 and 1 beyond
-:math:`\pm\gamma/2`, so that a row reaches few leaves once the splits are sure. All trees are
-learned at once, by Adam, through the derivative of what they say together.
+The predictions of perfect trees are added (Sec. 2). A row goes to both sides of a split. The
+smooth step S turns its score into probabilities (Eq. 4), which are exactly 0 and 1 beyond
+:math:`\pm\gamma/2`, so a row reaches few leaves once the splits are certain. All trees are learned
+jointly, by Adam, from the gradient of their sum.
 
 =========  ==========================  ================================================
 paper      here                        shape
 =========  ==========================  ================================================
 W          weights                     (T, m, c)   T trees, m = 2^depth - 1 splits
 O          scores                      (T, 2^depth, k)
-m          ``n_trees``
+m          ``n_estimators``
 d          ``max_depth``
 gamma      ``gamma``
 lambda     ``l2``                      on W
 =========  ==========================  ================================================
 
 The step is native (``native/tree/soft.hpp`` forwards, ``native/learn/tel/step.hpp`` backwards,
-``native/learn/tel/learner.hpp``), its twin is ``tests/reference/tel.py``.
+``native/learn/tel/learner.hpp``); the NumPy reference is ``tests/reference/tel.py``.
 
 What differs from the paper:
 
-1. S is the probability of going right (the paper: left), as every tree here goes right when a score
-   is not negative.
-2. Splits have a bias. Batch normalization, in turn, has neither scale nor shift, which splits with
-   biases make superfluous; what it estimates for answers, the moments of the columns, is computed
-   from all training rows. It is folded into the splits when learning ends.
-3. Rows walk in lists, node by node, depth first (the paper: one after the other), and the gradient
-   is written without division: see ``native/learn/tel/step.hpp``.
-4. Where most rows of a batch reach a node, scores come from matrix products.
+1. S is the probability of going right (the paper: left), because all trees here go right for
+   nonnegative scores.
+2. Splits have a bias. Batch normalization therefore needs neither scale nor shift. Its moments for
+   prediction are computed from all training rows. It is folded into the splits after learning.
+3. Rows are processed in lists, node by node, depth first (the paper: row by row), and the gradient
+   is computed without division: see ``native/learn/tel/step.hpp``.
+4. If most rows of a batch reach a node, scores come from matrix products.
 5. A smooth step of degree 5, and the logistic function for comparison.
-6. Several starts: the best ensemble on validation data is kept, or all of them, averaged, which is
-   one ensemble of all their trees (`combine_runs`).
-7. The learning rate falls to zero along a cosine (`Training`; the paper: constant), learning stops
-   early on a validation part, and the pass with the smallest loss on it is returned.
+6. Several starts: the best ensemble on validation data is kept, or all are averaged into one
+   ensemble (`combine_runs`).
+7. The learning rate follows a cosine to zero (`Training`; the paper: constant). Learning stops
+   early on validation rows and returns to the best epoch.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ from hardwood.parameters import (
 Activation = Literal["smooth_step", "smooth_step_5", "logistic"]
 
 
-# By Adam, with one cosine, and no limit on gradients.
+# Adam with one cosine cycle, without gradient clipping.
 TRAINING = Training(optimizer="adam", epsilon=1e-7, schedule_restarts=0, clip_norm=None)
 
 _MAX_TREES = 1000
@@ -73,7 +72,7 @@ _MAX_RESTARTS = 10_000
 
 @dataclass(frozen=True)
 class TEL(GradientLearner):
-    """The tree ensemble layer; `TELClassifier` says what each parameter means."""
+    """The tree ensemble layer; `TELClassifier` describes the parameters."""
 
     takes_start: ClassVar[bool] = False
 
@@ -88,9 +87,9 @@ class TEL(GradientLearner):
     training: Training = object_field(TRAINING, named="hardwood.learn.Training")
 
     def _fit(self, task: Task, run: Run, start: Start) -> Learned:
-        """Learn an ensemble from R starts at once; the best on validation data is kept, or all.
+        """Learn ensembles from R starts; keep the best on validation data, or all.
 
-        Where all are kept, `best_run` and `best_epoch` are those of the best one.
+        If all are kept, `best_run` and `best_epoch` belong to the best one.
         """
         runs = run_engine(
             "tel",
@@ -114,7 +113,7 @@ class TEL(GradientLearner):
         return self.n_restarts > 1 and self.combine_runs == "best"
 
     def _model(self, task: Task, trees: list[dict[str, Any]]) -> TreeEnsemble:
-        """Make the ensemble of what was learned: the mean of the runs' sums, in raw units."""
+        """Return the ensemble in raw units: the mean of the sums of the runs."""
         weights, bias, scores = (
             np.concatenate([tree[part] for tree in trees]) for part in ("weights", "bias", "scores")
         )
@@ -134,7 +133,7 @@ class TEL(GradientLearner):
         )
 
     def engine_options(self, task: Task) -> dict[str, Any]:
-        """All options of a run, as the engine takes them."""
+        """Return all options of a run, for the engine."""
         return {
             "hidden": [],
             "n_trees": self.n_estimators,

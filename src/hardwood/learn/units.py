@@ -1,7 +1,6 @@
-"""Between the units of a learner and those of a table: from what was learned to a tree, and back.
+"""Conversions between the standard units of a learner and the raw units of a tree.
 
-A learner sees encoded columns, in standard units around their means; a tree has weights per raw
-unit.
+A learner sees encoded columns, which are standardized; the weights of a tree are per raw unit.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from hardwood.table import Schema
 StartParameters: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]
 """Weights (m, c), bias (m,), scores (L, k), and leaf weights (L, k, c) or None, in float32."""
 
-# A penalty that makes weights zero leaves some next to nothing, since the last steps of a schedule
-# are too short to bring them there. Below this part of a split's largest weight they are made zero.
+# An L1 penalty leaves some weights close to zero, because the last steps of a schedule are short.
+# Weights below this fraction of a split's largest weight are set to zero.
 _NEGLIGIBLE = 1e-6
 
 
@@ -30,9 +29,9 @@ def splits_in_raw_units(
     Parameters
     ----------
     weights, bias, task
-        What was learned, of encoded columns, and from what.
+        The learned splits of encoded columns, and their task.
     is_sparse
-        Whether weights were penalized to be zero: those that are next to nothing then are.
+        Whether an L1 penalty was used: weights close to zero are then set to zero.
     """
     if is_sparse:
         largest = np.abs(weights).max(axis=1, keepdims=True, initial=0.0)
@@ -43,7 +42,7 @@ def splits_in_raw_units(
 def leaves_in_raw_units(
     scores: np.ndarray, leaf_weights: np.ndarray, task: Task
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return linear leaves' scores (L, k) and weights (L, k, c), per raw unit."""
+    """Return the scores (L, k) and weights (L, k, c) of linear leaves, per raw unit."""
     L, k, c = leaf_weights.shape
     weights, flat = _in_raw_units(leaf_weights.reshape(L * k, c), scores.ravel(), task)
     return flat.reshape(L, k), weights.reshape(L, k, c)
@@ -52,12 +51,13 @@ def leaves_in_raw_units(
 def _in_raw_units(
     weights: np.ndarray, bias: np.ndarray, task: Task
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Turn linear functions of encoded columns, (r, c) and (r,), into ones of raw columns.
+    """Convert linear functions of encoded columns, (r, c) and (r,), to raw columns.
 
-    Exact for numbers, whose scale is a power of two. A categorical feature without missing entries
-    in training gets its levels' mean weight moved into the bias: the function stays the same, and
-    an unseen level, which has no indicator, then counts as an average one. Where a penalty has made
-    some levels exactly zero they stay so, and an unseen level counts as one of them.
+    The conversion is exact for numbers, whose scale is a power of two. For a categorical feature
+    without missing values in training, the mean weight of its categories moves into the bias. The
+    function stays the same, and an unseen category, which has no indicator, counts as an average
+    one. If an L1 penalty made some categories exactly zero, they stay zero, and an unseen category
+    counts as one of them.
     """
     schema = task.schema
     weights = weights.astype(np.float64) / schema.column_scale
@@ -82,15 +82,15 @@ def _level_shares(task: Task, j: int) -> np.ndarray:
 
 
 def start_parameters(tree: ObliqueTree, task: Task) -> StartParameters:
-    """Return a tree's parameters in the units of a task, to go on learning from.
+    """Return the parameters of a tree in the units of a task, as a start.
 
-    Where only one of them knows missing entries of a feature, the flag's weights are zero in the
-    one, or dropped with the flag, which is never raised, in the other.
+    If only the task has missing values of a feature, the weights of the missing indicator are zero.
+    If only the tree has them, the indicator, which would always be 0, is dropped.
 
     Raises
     ------
     ValueError
-        Where the tree has other columns or outputs than the task.
+        If the columns or outputs of the tree differ from those of the task.
     """
     old, new = tree.schema, task.schema
     if _columns_without_flags(old) != _columns_without_flags(new):
@@ -99,7 +99,7 @@ def start_parameters(tree: ObliqueTree, task: Task) -> StartParameters:
             f"but the table has {list(new.column_names)}."
         )
     if tree.values.shape[1] != task.loss.link(np.zeros((1, task.n_outputs))).shape[1]:
-        raise ValueError("init has another number of outputs or classes than the target.")
+        raise ValueError("The numbers of outputs or classes of init and the target differ.")
     weights = _with_columns_of(new, tree.weights, old)
     weights, bias = _in_standard_units(weights, tree.bias, old, new)
     scores, leaf_weights = task.scores_of(tree.values, tree.leaf_weights)
@@ -119,7 +119,7 @@ def _columns_without_flags(schema: Schema) -> list[str]:
 
 
 def _with_columns_of(new: Schema, weights: np.ndarray, old: Schema) -> np.ndarray:
-    """Bring weights (r, c) from the columns of one schema to those of another, by their names."""
+    """Map weights (r, c) from the columns of one schema to those of another, by name."""
     if old.column_names == new.column_names:
         return weights
     place = {name: c for c, name in enumerate(old.column_names)}
@@ -133,12 +133,12 @@ def _with_columns_of(new: Schema, weights: np.ndarray, old: Schema) -> np.ndarra
 def _in_standard_units(
     weights: np.ndarray, bias: np.ndarray, old: Schema, new: Schema
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Turn linear functions of the new schema's raw columns into ones of encoded columns.
+    """Convert linear functions of the new schema's raw columns to encoded columns.
 
-    Both have the same columns but for flags; values are around the centers of the old one.
+    The schemas differ only in missing indicators. Biases are relative to the centers of the old one.
     """
     # w (x - old center) + b = w (x - new center) + w (new center - old center) + b
-    # A missing entry has neither term: its flag takes back what the bias gained.
+    # A missing value has neither term, so its indicator takes back the gain of the bias.
     old_center = np.zeros(new.n_columns)
     old_center[new.first_column] = old.column_center[old.first_column]
     gain = weights * (new.column_center - old_center)

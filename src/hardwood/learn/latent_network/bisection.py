@@ -1,7 +1,7 @@
-"""A tree that halves the rows of every node by 2-means: a start for learners without a target.
+"""A tree that divides the rows of each node by 2-means: a start for learners without a target.
 
 Bisecting k-means (Steinbach, Karypis, Kumar. A Comparison of Document Clustering Techniques. 2000),
-level by level, with the plane half way between the two centers as the split.
+level by level. The split is the plane halfway between the two centers.
 """
 
 from __future__ import annotations
@@ -10,31 +10,31 @@ import numpy as np
 
 _N_STARTS = 3  # of 2-means at one node; the tightest pair of clusters is kept
 _MAX_STEPS = 50
-_MAX_ROWS = 50_000  # that the start of a tree is worth looking at
+_MAX_ROWS = 50_000  # used for the start of a tree
 
 
 def bisect(
     rows: np.ndarray, weight: np.ndarray, depth: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Halve rows by 2-means, and each half again, down to a depth.
+    """Divide rows recursively by 2-means, down to a depth.
 
     Parameters
     ----------
     rows
-        (n, c) float32, in standard units. Of more than 50,000, so many are drawn at random.
+        (n, c) float32, in standard units. Of more than 50,000 rows, 50,000 are drawn at random.
     weight
-        (n,) what each counts, positive.
+        (n,) positive weights of the rows.
     depth
-        Levels of splits.
+        Depth of the tree.
     seed
-        Of all that is drawn.
+        Seed of all random choices.
 
     Returns
     -------
     weights, bias
         (2^depth - 1, c) and (2^depth - 1,) float32, in heap order; rows go right where the score
         is >= 0, which is -1/2 at the left center and 1/2 at the right one. A node whose rows are
-        all equal keeps them together: its score is 1.
+        all equal keeps them together, with score 1.
     """
     rng = np.random.default_rng(seed)
     if len(rows) > _MAX_ROWS:

@@ -1,4 +1,4 @@
-"""The losses of `hardwood.learn.losses` in torch: a value per row, differentiable by the scores."""
+"""The losses of `hardwood.learn.losses` in torch: one differentiable value per row."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hardwood.learn.losses import Custom, Loss
 
 
 def row_losses(loss: Loss, scores: Tensor, y: Tensor) -> Tensor:
-    """Return the loss of each row, (n,), as `tests/reference/losses.py` defines it.
+    """Return the loss of each row, (n,), defined in `tests/reference/losses.py`.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def _of_residual(loss: Loss, residual: Tensor) -> Tensor:
 
 
 class _CustomLoss(torch.autograd.Function):
-    """A user's function: its gradient, and its values where it has some (else NaN)."""
+    """A user's function: its gradient, and its values if it has some (else NaN)."""
 
     @staticmethod
     def forward(ctx: Any, scores: Tensor, y: Tensor, loss: Custom) -> Tensor:

@@ -1,4 +1,4 @@
-"""Starts of a latent tree that know the rows: splits that are given, and a predictor solved for."""
+"""Data-dependent initialization of a latent tree: given splits, and a solved predictor."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from torch import Tensor, nn
 from hardwood.nn.latent import LatentTree
 
 _CHUNK_ROWS = 2**14
-_RIDGE = 1.0  # on the predictor's weights, as much as one row counts
-_LEAST_DEVIATION = 1e-3  # of a split's scores: one that is constant keeps a slope to learn by
+_RIDGE = 1.0  # penalty on the predictor's weights, relative to the weight of one row
+_LEAST_DEVIATION = 1e-3  # of a split's scores: constant scores keep a nonzero slope
 
 
 @torch.no_grad()
 def place_splits(tree: LatentTree, weights: np.ndarray, bias: np.ndarray, rows: Tensor) -> None:
-    """Give a tree splits, w x + b of the columns, such that the rows as a batch score just that.
+    """Set the splits of a tree such that the scores of these rows, as a batch, are w x + b.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def place_splits(tree: LatentTree, weights: np.ndarray, bias: np.ndarray, rows: 
     if tree.norm is None:
         return
     scores = tree.linear(rows)
-    # Normalized scores have deviation 1 and mean 0: what these were is put back behind.
+    # Normalized scores have mean 0 and deviation 1, so scale and shift restore the original ones.
     deviation = scores.std(0, correction=0).clamp_min(_LEAST_DEVIATION)
     tree.norm.weight.copy_(deviation)
     tree.norm.bias.copy_(scores.mean(0))
@@ -40,7 +40,7 @@ def place_splits(tree: LatentTree, weights: np.ndarray, bias: np.ndarray, rows: 
 
 @torch.no_grad()
 def solve_predictor(layer: nn.Linear, features: Tensor, y: Tensor, weight: Tensor) -> None:
-    """Make a linear predictor the solution of ridge regression.
+    """Set a linear predictor to the solution of ridge regression.
 
     Parameters
     ----------

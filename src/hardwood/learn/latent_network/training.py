@@ -1,4 +1,4 @@
-"""How a latent tree is learned, in torch; see `hardwood.learn.latent`."""
+"""Learning of latent trees in torch; see `hardwood.learn.latent`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _HUGE = 1e15
 class QHAdam:
     """Quasi-hyperbolic Adam (Ma, Yarats. ICLR 2019): Adam's mean, and the gradient itself.
 
-    Weights decay apart from the gradients, by `weight_decay` times the learning rate in each step.
+    Weight decay is decoupled from the gradients: `weight_decay` times the learning rate per step.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class QHAdam:
 
     @torch.no_grad()
     def step(self, learning_rate: float) -> None:
-        """Take a step along the parameters' gradients, and forget them."""
+        """Take a step along the gradients, and reset them."""
         self.n_steps += 1
         first, second = (1 - beta**self.n_steps for beta in self.betas)
         for p, mean, square in zip(self.parameters, self.means, self.squares, strict=True):
@@ -67,7 +67,7 @@ class QHAdam:
 
 
 class Predictor(nn.Module):
-    """f(x, z): layers with ELU between them, and dropout by a generator of its own."""
+    """f(x, z): layers with ELU between them, and dropout with its own generator."""
 
     def __init__(self, sizes: Sequence[int], dropout: float, generator: torch.Generator) -> None:
         super().__init__()
@@ -136,7 +136,7 @@ class _Rows:
 
 
 class _Run:
-    """One run: the network, what it is judged by, and the best it has been."""
+    """One run: the network, the rows it is evaluated on, and its best state."""
 
     def __init__(self, task: Task, config: Latent, seed: int) -> None:
         self.task, self.config = task, config
@@ -160,7 +160,7 @@ class _Run:
         self.keep(-1)
 
     def start(self, seed: int) -> None:
-        """Give the splits their start."""
+        """Initialize the splits."""
         tree, rows = self.network.tree, self.settled_rows[:_CHUNK_ROWS]
         if self.config.split_init == "random":
             tree.center(rows)
@@ -171,7 +171,7 @@ class _Run:
 
     @torch.no_grad()
     def solve_head(self) -> None:
-        """Start a linear predictor of the squared error where ridge regression ends."""
+        """Initialize a linear predictor with squared error by ridge regression."""
         if self.config.head or not isinstance(self.task.loss, SquaredError):
             raise ValueError("solves_head is for linear heads and the squared error")
         network, rows = self.network.eval(), self.train
@@ -179,18 +179,18 @@ class _Run:
         solve_predictor(network.predictor.linear_layers[0], features, rows.y, rows.weight)
 
     @property
-    def judges(self) -> bool:
-        """Whether the best pass is told by validation rows."""
+    def stops_early(self) -> bool:
+        """Whether the best epoch is chosen on validation rows."""
         return self.config.keeps_best(self.task)
 
     def batches(self) -> list[np.ndarray]:
-        """Draw the batches of a pass: nearly equal ones, of two rows at least."""
+        """Draw the batches of an epoch, of nearly equal size, with at least two rows each."""
         n = len(self.train.x)
         n_batches = max(1, min(-(-n // self.batch_size), n // 2))
         return np.array_split(self.random.permutation(n), n_batches)
 
-    def one_pass(self, epoch: int, max_epochs: int) -> float:
-        """Take the steps of a pass; return the mean loss of its rows."""
+    def one_epoch(self, epoch: int, max_epochs: int) -> float:
+        """Take the steps of an epoch; return the mean loss of its rows."""
         network, rows, total = self.network.train(), self.train, 0.0
         batches = self.batches()
         for b, batch in enumerate(batches):
@@ -210,7 +210,7 @@ class _Run:
 
     @torch.no_grad()
     def settle(self) -> None:
-        """Take the moments of the training rows and solve for them: what rows are judged by."""
+        """Set the moments and the activities from training rows, for evaluation."""
         tree = self.network.tree
         if tree.norm is not None and tree.linear is not None:
             scores = tree.linear(self.settled_rows)
@@ -222,7 +222,7 @@ class _Run:
 
     @torch.no_grad()
     def validation_loss(self) -> float:
-        """Return the weighted mean loss of the validation rows; NaN where there are none."""
+        """Return the weighted mean loss of the validation rows; NaN if there are none."""
         network, rows = self.network.eval(), self.valid
         if len(rows.x) == 0:
             return math.nan
@@ -236,11 +236,11 @@ class _Run:
 
     @torch.no_grad()
     def has_diverged(self) -> bool:
-        """Whether parameters are beyond what any sensible steps come to, or no numbers."""
+        """Whether parameters are huge or not finite."""
         return not all(bool((p.abs() < _HUGE).all()) for p in self.network.parameters())
 
     def keep(self, epoch: int) -> None:
-        """Keep the network as it is now."""
+        """Store the current state of the network."""
         self.best_epoch = epoch
         self.best_state = {
             name: value.clone() if isinstance(value, Tensor) else value
@@ -248,14 +248,14 @@ class _Run:
         }
 
     def follow(self, run: Run) -> None:
-        """Take all passes."""
+        """Run all epochs."""
         max_epochs = self.config.epochs(len(self.train.x))
         patience = max(1, math.ceil(min(self.config.patience, 1.0) * max_epochs))
         for epoch in range(max_epochs):
             rate = self.rate(epoch / max_epochs)
-            train_loss = self.one_pass(epoch, max_epochs)
+            train_loss = self.one_epoch(epoch, max_epochs)
             if self.has_diverged():
-                if self.judges and self.best_epoch >= 0:
+                if self.stops_early and self.best_epoch >= 0:
                     return
                 raise diverged()
             self.settle()
@@ -263,15 +263,15 @@ class _Run:
             active = float((self.network.tree.activity > 0).double().mean())
             record = Epoch(0, epoch, max_epochs, train_loss, valid_loss, rate, active_nodes=active)
             self.history.append(record)
-            if not self.judges or valid_loss < self.best_loss:
+            if not self.stops_early or valid_loss < self.best_loss:
                 self.best_loss = valid_loss
                 self.keep(epoch)
-            if run.notify(record) or (self.judges and epoch - self.best_epoch >= patience):
+            if run.notify(record) or (self.stops_early and epoch - self.best_epoch >= patience):
                 return
 
 
 def diverged() -> ValueError:
-    """Say that learning came to nothing, and what to try."""
+    """Return the error for diverged learning."""
     return ValueError(
         "Learning diverged: weights became huge. Lower learning_rate, or the range of "
         "sample_weight."
@@ -279,7 +279,7 @@ def diverged() -> ValueError:
 
 
 def learn(task: Task, config: Latent, run: Run) -> LatentNetwork:
-    """Learn as `hardwood.learn.latent` says."""
+    """Learn a latent tree; see `hardwood.learn.latent`."""
     interrupted = False
     with _one_thread():
         own = _Run(task, config, run.seed)
@@ -293,7 +293,7 @@ def learn(task: Task, config: Latent, run: Run) -> LatentNetwork:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Keep torch to one thread, whose sums have one order; and its random numbers as they are."""
+    """Run torch on one thread, for reproducible sums, and restore its random state."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -304,7 +304,7 @@ def _one_thread() -> Iterator[None]:
 
 
 def _learned(run: _Run, interrupted: bool) -> LatentNetwork:
-    """Take out what was learned, without what is not active, in float64."""
+    """Extract the learned network without its inactive nodes, in float64."""
     pruned = run.network.tree.pruned()
     weights, bias = _folded(pruned.split)
     nodes = pruned.nodes.numpy()
@@ -329,7 +329,7 @@ def _learned(run: _Run, interrupted: bool) -> LatentNetwork:
 
 
 def _folded(split: nn.Module) -> tuple[np.ndarray, np.ndarray]:
-    """Return weights and biases of splits with the normalization in them."""
+    """Return the weights and biases of splits, with the normalization folded in."""
     assert isinstance(split, nn.Sequential)
     linear, norm = split[0], split[1]
     assert isinstance(linear, nn.Linear)

@@ -1,7 +1,7 @@
-r"""What leaves should hold, given which rows they have.
+r"""Constant leaves fitted to their rows.
 
-Every leaf minimizes the loss of its own rows, exactly or at least without raising it: so fitting
-them again never makes a tree worse. All arithmetic is in float64.
+Each leaf minimizes the loss of its rows, exactly or at least without increasing it, so refitting
+never makes a tree worse. All computations are in float64.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _HUBER_STEPS = 50
 
 @dataclass(frozen=True)
 class LeafRows:
-    """Rows of a problem and the leaves they are at.
+    """Rows and the leaves they reach.
 
     Attributes
     ----------
     leaf, n_leaves
-        (n,) integers, and how many leaves there are.
+        (n,) indices of leaves, and the number of leaves.
     target
-        (n, t) float64, as the loss expects it.
+        (n, t) float64, in the units of the loss.
     weight
         (n,) float64.
     """
@@ -47,7 +47,7 @@ class LeafRows:
     weight: np.ndarray
 
     def sums(self, of_rows: np.ndarray) -> np.ndarray:
-        """Weighted sums (L, k) over the rows of each leaf, of (n, k)."""
+        """Return weighted sums (L, k) of (n, k) over the rows of each leaf."""
         columns = [
             np.bincount(self.leaf, self.weight * column, minlength=self.n_leaves)
             for column in of_rows.T
@@ -56,20 +56,20 @@ class LeafRows:
 
     @property
     def totals(self) -> np.ndarray:
-        """(L, 1) the weight at each leaf."""
+        """The total weight at each leaf, (L, 1)."""
         return np.bincount(self.leaf, self.weight, minlength=self.n_leaves)[:, None]
 
 
 @dataclass(frozen=True)
 class Prior:
-    """Rows that every leaf has besides its own, of a mean target.
+    """Pseudo-rows with the mean target, added to every leaf.
 
     Attributes
     ----------
     n_rows
-        How many, by their weight; 0 for none.
+        Their weight; 0 for none.
     target
-        (k,): the mean target; of classes, their shares.
+        (k,) the mean target; for classes, their shares.
     """
 
     n_rows: float
@@ -77,13 +77,13 @@ class Prior:
 
 
 def rows_by_leaf(leaf: np.ndarray, n_leaves: int) -> list[np.ndarray]:
-    """Return the places of the rows at each leaf, in order."""
+    """Return the indices of the rows at each leaf, in order."""
     order = np.argsort(leaf, kind="stable")
     return np.split(order, np.cumsum(np.bincount(leaf, minlength=n_leaves))[:-1])
 
 
 def mean_target(loss: Loss, rows: LeafRows, n_outputs: int) -> np.ndarray:
-    """Return the weighted mean target (k,) of all rows; of classes, their shares."""
+    """Return the weighted mean target (k,) of all rows; for classes, their shares."""
     target = _one_hot(rows, n_outputs) if isinstance(loss, CrossEntropy) else rows.target
     mean: np.ndarray = rows.weight @ target / rows.weight.sum()
     return mean
@@ -97,16 +97,16 @@ def constant_leaves(loss: Loss, rows: LeafRows, old: np.ndarray, prior: Prior) -
     loss
         Any of the engine's, or `Misclassification`.
     rows
-        What the leaves are fitted to.
+        The rows to fit.
     old
-        (L, k) scores; leaves whose rows have no weight keep theirs.
+        (L, k) scores; leaves without weight keep them.
     prior
-        What is added to each leaf.
+        The pseudo-rows of each leaf.
 
     Returns
     -------
     scores
-        (L, k) float64: as low a loss of each leaf as there is, never a higher one than `old` has.
+        (L, k) float64, which minimize the loss of each leaf, or at least do not increase it.
     """
     fitted = _FITS[type(loss)](loss, rows, old, prior)
     return np.where(rows.totals > 0, fitted, old)
@@ -165,7 +165,7 @@ def _quantile_leaves(loss: Loss, rows: LeafRows, old: np.ndarray, prior: Prior) 
 
 
 def _weighted_quantile(y: np.ndarray, weight: np.ndarray, level: float) -> float:
-    """Half way between the two where any number between them is as good."""
+    """Return a weighted quantile: the midpoint if an interval of numbers is optimal."""
     order = np.argsort(y, kind="stable")
     up_to = np.cumsum(weight[order])
     wanted = level * up_to[-1]
@@ -176,7 +176,7 @@ def _weighted_quantile(y: np.ndarray, weight: np.ndarray, level: float) -> float
 
 
 def _huber_leaves(loss: Loss, rows: LeafRows, old: np.ndarray, prior: Prior) -> np.ndarray:
-    """Weighted means, by weights that bound the loss from above: each step lowers it."""
+    """Fit by iteratively reweighted means, which decrease the loss at each step."""
     assert isinstance(loss, Huber)
     fitted = old.astype(np.float64)
     for _ in range(_HUBER_STEPS):

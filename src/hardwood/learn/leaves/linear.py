@@ -1,12 +1,12 @@
-r"""Linear leaves fitted to their rows: ridge regression, and for other losses steps of Newton's.
+r"""Linear leaves fitted to their rows: ridge regression, or Newton steps for other losses.
 
 A leaf predicts :math:`f(x) = \theta + A x`, and minimizes over its rows
 
 .. math:: \sum_n w_n L(y_n, f(x_n)) + \rho L(\bar y, f(0)) + \frac\lambda2 \|A\|^2
 
-Outputs are fitted side by side, each to a parabola that has the loss's slope and about its
-curvature; a step is halved until the sum falls, so that it never rises. The parabola of the squared
-loss is the loss, and one step is the minimum.
+Outputs are fitted separately, each to a parabola with the slope and about the curvature of the
+loss. A step is halved until the sum decreases, so it never increases. For the squared loss, one
+step reaches the minimum.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from hardwood.learn.losses import (
 _MAX_STEPS = 10
 _MAX_HALVINGS = 12
 _WORTH_A_STEP = 1e-4  # of the objective
-_LEAST_CURVATURE = 1e-4  # in parts of the largest at a leaf
+_LEAST_CURVATURE = 1e-4  # relative to the largest at a leaf
 _KINK = 1e-3  # of losses with a kink: residuals closer than this count as this far away
 
 
@@ -50,20 +50,20 @@ def linear_leaves(
     prior: Prior,
     l2: float,
 ) -> LinearLeaves:
-    """Fit all leaves, from what they hold.
+    """Fit all leaves, starting from their current values.
 
     Parameters
     ----------
     loss
         Any of the engine's.
     rows
-        What the leaves are fitted to.
+        The rows to fit.
     columns
-        Gives encoded rows (r, c) by their places among `rows`.
+        A function from indices of `rows` to encoded rows (r, c).
     old
-        Where fits start; leaves without weight stay as they are.
+        The start; leaves without weight keep it.
     prior
-        Rows of the mean target, at the mean of all columns, that each leaf has besides its own.
+        Pseudo-rows of each leaf, with the mean target and the mean of all columns.
     l2
         The penalty.
     """
@@ -192,7 +192,7 @@ def _weighted_ridge(X: np.ndarray, z: np.ndarray, h: np.ndarray, l2: float) -> n
         gram[np.diag_indices_from(gram)] += penalty
         primal: np.ndarray = np.linalg.solve(gram, X.T @ (h * z))
         return primal
-    # As many equations as rows: q = D^-1 X^T (X D^-1 X^T + H^-1)^-1 z
+    # One equation per row: q = D^-1 X^T (X D^-1 X^T + H^-1)^-1 z
     scaled = X / penalty
     kernel = scaled @ X.T
     kernel[np.diag_indices_from(kernel)] += 1.0 / h

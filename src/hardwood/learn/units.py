@@ -135,7 +135,7 @@ def _in_standard_units(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Convert linear functions of the new schema's raw columns to encoded columns.
 
-    The schemas differ only in missing indicators. Biases are relative to the centers of the old one.
+    The schemas differ only in missing indicators. Biases refer to the centers of the old one.
     """
     # w (x - old center) + b = w (x - new center) + w (new center - old center) + b
     # A missing value has neither term, so its indicator takes back the gain of the bias.

@@ -280,7 +280,7 @@ def test_words_cost_and_page(cancer):
     assert "node 0, activity 0." in text
     expected = np.count_nonzero(model.weights) + np.count_nonzero(model.head_weights)
     assert model.flops().worst.multiplications == expected
-    with pytest.raises(TypeError, match="give what its harden"):
+    with pytest.raises(TypeError, match="pass the result of its harden"):
         model.show()
     assert model._repr_html_() is None
     assert "active nodes" in repr(model)
@@ -469,7 +469,7 @@ def test_the_code_of_the_page_runs(tmp_path, monkeypatch, capsys):
     assert len(blocks) == 3
     monkeypatch.chdir(tmp_path)
     exec(compile("\n".join(blocks), str(page), "exec"), {})
-    assert "rows with another prediction" in capsys.readouterr().out
+    assert "rows with a different prediction" in capsys.readouterr().out
 
 
 def make_model(**changes):

@@ -12,4 +12,4 @@ def test_the_code_of_the_page_runs(capsys):
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     assert len(blocks) >= 6
     exec(compile("\n".join(blocks), str(PAGE), "exec"), {})
-    assert "rows with another prediction" in capsys.readouterr().out
+    assert "rows with a different prediction" in capsys.readouterr().out

@@ -159,7 +159,7 @@ def test_classes_of_other_types_are_other_classes():
         ({"classes": ["a"]}, "has no classes"),
         ({"target_names": ["a", "b"]}, "expected 1 target name"),
         ({"weights": [[[1e18]]]}, "split 0 of tree 0 is too steep to be soft"),
-        ({"gamma": 1e-300}, "too steep to be soft: .* Give a larger gamma"),
+        ({"gamma": 1e-300}, "too steep to be soft: .* Use a larger gamma"),
         ({"weights": [[[1e300]]], "gamma": 1e-300}, "too steep"),
         ({"bias": [[-1e18]]}, "too steep"),
     ],
@@ -346,7 +346,7 @@ def test_hardening_a_step_costs_what_it_should():
     assert cost.reachable_leaves == pytest.approx(5 / 3)
     assert str(cost) == (
         "squared error: 1.042 soft, 0 hard (-1)\n"
-        "rows with another prediction: 66.67%\n"
+        "rows with a different prediction: 66.67%\n"
         "leaves that a row reaches: 1.667 of 2"
     )
     weighed = soft.hardening_cost([[0.5], [1.5], [9.0]], [0.0, 8.0, 8.0], [0, 0, 3])

@@ -405,7 +405,7 @@ def test_operations_of_a_fork():
     assert fork().flops().mean is None
     assert str(remaining(fork())) == "2 of 2 splits, 4 of 4 leaves, 2 of 3 weights"
     assert remaining(fork().simplify(), fork()).of_leaves == 4
-    with pytest.raises(ValueError, match="of must be the tree before"):
+    with pytest.raises(ValueError, match="of must be the earlier tree"):
         remaining(fork(), 3)
 
 

@@ -563,9 +563,9 @@ def test_a_split_with_two_small_sides_becomes_their_mean():
     [
         ({"y": None}, "need y"),
         ({"y": None, "alpha": None, "criterion": "log_loss"}, "need y"),
-        ({"alpha": None}, "give alpha"),
-        ({"one_standard_error": True}, "give these"),
-        ({"validation": ([[0.0, 0.0]], ["no"])}, "one of the two"),
+        ({"alpha": None}, "pass either alpha"),
+        ({"one_standard_error": True}, "needs validation"),
+        ({"validation": ([[0.0, 0.0]], ["no"])}, "pass either alpha"),
         ({"alpha": None, "validation": [[0.0]]}, "validation must be"),
         ({"alpha": -1.0}, "at least 0"),
         ({"alpha": float("nan")}, "at least 0"),
@@ -600,7 +600,7 @@ def test_what_cannot_be_done_is_said(change, words):
         ("regression", np.zeros((40, 3)), "2 output"),
         ("regression", np.zeros(40), "2 output"),
         ("regression", [["a", "b"]] * 40, "predicts numbers, but y holds text"),
-        ("regression", np.full((40, 2), 1e300), "add up to infinity"),
+        ("regression", np.full((40, 2), 1e300), "losses is infinite"),
         ("multilabel", np.full((40, 2), 0.5), "each value must be 0 or 1"),
     ],
 )

@@ -109,5 +109,5 @@ def test_sparse_rows_are_rows(rng):
 
 @pytest.mark.parametrize("tolerance", [-0.1, 1.0, float("nan")])
 def test_a_tolerance_is_a_share(tolerance):
-    with pytest.raises(ValueError, match="share of the rows"):
+    with pytest.raises(ValueError, match="fraction of the rows"):
         sparsify(make_tree(0), [[0.0] * 4], tolerance=tolerance)

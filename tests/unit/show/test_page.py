@@ -307,7 +307,7 @@ def make_soft():
 
 def test_a_soft_ensemble_is_refused_with_a_hint_to_harden():
     soft = make_soft()
-    with pytest.raises(TypeError, match=r"give what its harden\(\) returns"):
+    with pytest.raises(TypeError, match=r"pass the result of its harden\(\)"):
         soft.show()
     assert notebook_html(soft) is None
     content_in(soft.harden().show().html)

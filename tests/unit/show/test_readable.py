@@ -299,7 +299,7 @@ def test_a_single_leaf_is_readable_already():
 
 @pytest.mark.parametrize("tolerance", [-0.1, 1.0, float("nan")])
 def test_a_tolerance_is_a_share(tolerance):
-    with pytest.raises(ValueError, match="share of the rows"):
+    with pytest.raises(ValueError, match="fraction of the rows"):
         readable(make_tree(0), [[0.0] * 4], tolerance=tolerance)
 
 

@@ -1,4 +1,4 @@
-"""Smaller trees out of a tree: fewer splits (`prune`), fewer weights (`sparsify`)."""
+"""Methods that make a tree smaller: fewer splits (`prune`), fewer weights (`sparsify`)."""
 
 from __future__ import annotations
 

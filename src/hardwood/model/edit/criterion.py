@@ -1,14 +1,14 @@
-"""What a wrong answer costs, and which one answer is the best for some rows.
+"""Losses for pruning, and the constant prediction that minimizes each.
 
-A criterion judges answers on rows whose truth is known, when a tree is made smaller. Answers are
-(n, k) float64, or (1, k) for one answer to all rows; what the truth is depends on the task:
+A criterion is the loss of predictions on rows with known targets. Predictions are (n, k) float64,
+or (1, k) for the same prediction for all rows. The target depends on the task:
 
 ==============  ========================  ===================================
-task            answer                    truth
+task            prediction                target
 ==============  ========================  ===================================
-classification  probabilities             (n,) int64, position of the class
+classification  probabilities             (n,) int64, class indices
 regression      numbers                   (n, k) float64
-multilabel      probabilities of yes      (n, k) float64 of 0 and 1
+multilabel      probabilities             (n, k) float64 of 0 and 1
 ==============  ========================  ===================================
 """
 
@@ -23,26 +23,26 @@ import numpy as np
 if TYPE_CHECKING:
     from hardwood.model.base import Model
 
-# Where leaves were learned to give a probability of 0, a wrong answer costs 36, not infinity.
+# If a leaf has a probability of 0, the log loss of a wrong prediction is 36 instead of infinity.
 PROBABILITY_EPSILON = float(np.finfo(np.float64).eps)
-# A class that none of a leaf's rows has is not impossible. Its share is 0, and one row of it
-# elsewhere would outweigh all others in the log loss.
+# Pseudo-count: a class that no row of a leaf has is not impossible. With probability 0, a single
+# row of it elsewhere would dominate the log loss.
 EVEN_SHARE = 0.01
-# Losses of learning whose best leaf is no mean, as a tree's record names them.
+# Training losses whose best leaf value is not the mean, by their name in a tree's record.
 _NOT_OF_MEANS = {"absolute_error", "AbsoluteError", "quantile", "Quantile", "huber", "Huber"}
 
 
 class Criterion(ABC):
-    """A loss per row, and the constant answer that minimizes its weighted sum."""
+    """A loss per row, and the constant prediction that minimizes its weighted sum."""
 
     name: str
 
     @abstractmethod
     def losses(self, answer: np.ndarray, truth: np.ndarray) -> np.ndarray:
-        """Loss of each row, (n,), at least 0."""
+        """Return the loss of each row, (n,), at least 0."""
 
     def best(self, truth: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """Return the best one answer, (k,): the weighted mean."""
+        """Return the best constant prediction, (k,): the weighted mean."""
         mean: np.ndarray = weight @ truth / weight.sum()
         return mean
 
@@ -52,13 +52,13 @@ class _OfClasses(Criterion):
     n_classes: int
 
     def best(self, truth: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """Return the share of each class."""
+        """Return the class frequencies."""
         shares: np.ndarray = np.bincount(truth, weight, minlength=self.n_classes) / weight.sum()
         return shares
 
 
 class ClassSquaredError(_OfClasses):
-    r"""The Brier score, :math:`\sum_c (p_c - 1[y = c])^2`; of class shares, the Gini impurity."""
+    r"""The Brier score, :math:`\sum_c (p_c - 1[y = c])^2`; of frequencies, the Gini impurity."""
 
     name = "squared_error"
 
@@ -68,15 +68,15 @@ class ClassSquaredError(_OfClasses):
 
 
 class ClassLogLoss(_OfClasses):
-    r""":math:`-\log p_y`; of class shares, the entropy.
+    r""":math:`-\log p_y`; of class frequencies, the entropy.
 
-    Of the probability of a new leaf, the share 0.01 is divided evenly among the classes.
+    The probabilities of a new leaf are mixed with 1 % of a uniform distribution.
     """
 
     name = "log_loss"
 
     def best(self, truth: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """Return the share of each class, less what all have alike."""
+        """Return the class frequencies, mixed with a uniform distribution."""
         return _evened(super().best(truth, weight), self.n_classes)
 
     def losses(self, answer: np.ndarray, truth: np.ndarray) -> np.ndarray:
@@ -84,7 +84,7 @@ class ClassLogLoss(_OfClasses):
 
 
 class ClassError(_OfClasses):
-    """1 where the most probable class is not the true one: Breiman's choice for pruning."""
+    """The misclassification rate, Breiman's choice for pruning."""
 
     name = "misclassification"
 
@@ -93,7 +93,7 @@ class ClassError(_OfClasses):
 
 
 class MeanSquaredError(Criterion):
-    """Mean over the outputs of (f - y)^2: numbers, or labels as 0 and 1."""
+    """The squared error, averaged over the outputs: numbers, or labels as 0 and 1."""
 
     name = "squared_error"
 
@@ -104,12 +104,12 @@ class MeanSquaredError(Criterion):
 
 @dataclass(frozen=True)
 class QuantileError(Criterion):
-    r"""Twice the pinball loss, mean over the outputs: :math:`|f - y|` at level 1/2."""
+    r"""Twice the pinball loss, averaged over the outputs: :math:`|f - y|` at level 1/2."""
 
     level: float = 0.5
 
     @property
-    def name(self) -> str:  # type: ignore[override]  # the level belongs to it
+    def name(self) -> str:  # type: ignore[override]  # depends on the level
         return "absolute_error" if self.level == 0.5 else f"quantile {self.level:g}"
 
     def losses(self, answer: np.ndarray, truth: np.ndarray) -> np.ndarray:
@@ -118,7 +118,7 @@ class QuantileError(Criterion):
         return losses.mean(axis=1)
 
     def best(self, truth: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """Return the weighted quantile of each output; half way where two numbers are as good."""
+        """Return the weighted quantile of each output; the midpoint on ties."""
         order = truth.argsort(axis=0)
         up_to = np.cumsum(weight[order], axis=0)  # (n, k)
         wanted = self.level * up_to[-1]
@@ -132,12 +132,12 @@ class QuantileError(Criterion):
 
 
 class LabelLogLoss(Criterion):
-    """Log loss of each yes or no, mean over the labels; new leaves as in `ClassLogLoss`."""
+    """The log loss, averaged over the labels; for new leaves see `ClassLogLoss`."""
 
     name = "log_loss"
 
     def best(self, truth: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """Return the share of yes, less what yes and no have alike."""
+        """Return the label frequencies, mixed with a uniform distribution."""
         return _evened(super().best(truth, weight), 2)
 
     def losses(self, answer: np.ndarray, truth: np.ndarray) -> np.ndarray:
@@ -146,7 +146,7 @@ class LabelLogLoss(Criterion):
 
 
 class LabelError(Criterion):
-    """Share of the labels that are wrong (the Hamming loss)."""
+    """The fraction of labels that are wrong (Hamming loss)."""
 
     name = "misclassification"
 
@@ -156,12 +156,12 @@ class LabelError(Criterion):
 
 
 def criterion_for(model: Model, criterion: Any = None) -> Criterion:
-    """Find the criterion of a name for the task of a model.
+    """Return the criterion with this name for the task of a model.
 
     Parameters
     ----------
     model
-        What is to be judged.
+        The model.
     criterion
         For classes and labels ``"log_loss"`` (the default), ``"squared_error"`` (the Brier score)
         or ``"misclassification"``; for numbers ``"squared_error"`` (the default),
@@ -170,8 +170,8 @@ def criterion_for(model: Model, criterion: Any = None) -> Criterion:
     Raises
     ------
     ValueError
-        For a name that the task does not have, and for no name where the record says that the
-        leaves hold something else than means.
+        If the task has no criterion of this name, or if no name is given and the leaves do not hold
+        means, according to the training record.
     """
     if criterion is None:
         _check_learned_means(model)
@@ -208,7 +208,7 @@ def _check_learned_means(model: Model) -> None:
     if model.task == "regression" and loss in _NOT_OF_MEANS:
         raise ValueError(
             f"the tree was learned with the loss {loss!r}, whose best leaf is not the mean of its "
-            "rows: say what the new leaves should hold, criterion='squared_error' (means), "
+            "rows: choose what new leaves hold, criterion='squared_error' (means), "
             "'absolute_error' (medians) or hardwood.learn.Quantile(level)"
         )
 
@@ -218,7 +218,7 @@ def _evened(shares: np.ndarray, n: int) -> np.ndarray:
 
 
 def _of_truth(answer: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Return the probability given to what is true, (n,)."""
+    """Return the predicted probability of the target, (n,)."""
     given: np.ndarray = answer[np.arange(truth.size) if len(answer) > 1 else 0, truth]
     return given
 

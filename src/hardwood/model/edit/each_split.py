@@ -1,4 +1,4 @@
-"""The splits of a tree, changed one by one from the root down, each in view of its own rows."""
+"""Change the splits of a tree one by one from the root down, each with its own rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class RowsAtSplit:
     split
         Its number.
     columns
-        (n, c) float32, as the engine has them: in units of `Schema.column_scale`.
+        (n, c) float32, in units of `Schema.column_scale`, like in the engine.
     weight
         (n,) float64, positive.
     goes_right
@@ -39,7 +39,7 @@ class RowsAtSplit:
 
 
 Changed = tuple[np.ndarray, float, np.ndarray]
-"""Weights (c,) in raw units and bias of a split, and which of its rows (n,) may change sides."""
+"""Weights (c,) in raw units and bias of a split, and the rows (n,) that may change sides."""
 
 
 def change_each_split(
@@ -50,16 +50,16 @@ def change_each_split(
     Parameters
     ----------
     rows
-        The rows of ``X``, which went down the tree.
+        The rows of ``X``, routed through the tree.
     X
         Their table.
     change
-        From the rows at a split to what it becomes. Rows that a split before has moved are among
-        them only where there are no others. A split that no row reaches stays as it is.
+        Maps the rows at a split to the new split. Rows that an earlier split has moved are included
+        only if there are no others. A split that no row reaches does not change.
 
     Notes
     -----
-    The encoded rows of one split are in memory at a time, four bytes per column.
+    The memory holds the encoded rows of one split at a time, four bytes per column.
     """
     tree = rows.tree
     table = tree.schema.read(X, who="ObliqueTree")
@@ -79,12 +79,12 @@ def change_each_split(
 
 
 def share_elsewhere(rows: RoutedRows, X: Any, changed: ObliqueTree) -> float:
-    """Share of rows, by weight, that a changed tree leads to another leaf."""
+    """Return the fraction of rows, by weight, that reach another leaf in a changed tree."""
     is_elsewhere = changed.apply(X)[rows.row] != rows.leaf
     return float(rows.weight[is_elsewhere].sum() / rows.weight.sum())
 
 
 def check_tolerance(tolerance: float) -> None:
-    """Refuse what is no share of the rows that may move."""
+    """Check the fraction of rows that may reach another leaf."""
     if not 0 <= tolerance < 1:
-        raise ValueError(f"tolerance is a share of the rows, in [0, 1), not {tolerance!r}")
+        raise ValueError(f"tolerance must be a fraction of the rows, in [0, 1), not {tolerance!r}")

@@ -1,4 +1,4 @@
-"""Hard trees from soft ones, and what that costs on rows whose true answers are known.
+"""Convert soft trees to hard ones, and measure the cost on rows with known targets.
 
 A latent tree's hard tree has the same splits, and leaves fitted to rows.
 """
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HardeningCost:
-    """A soft ensemble beside its hard form; means over rows, by their weights.
+    """Comparison of a soft ensemble with its hard trees; averages over rows, by weight.
 
     Attributes
     ----------
     loss
-        What is measured: ``"log_loss"`` of classes and labels, ``"squared_error"`` of numbers, each
-        a mean over labels or outputs where there are several.
+        The loss: ``"log_loss"`` of classes and labels, ``"squared_error"`` of numbers, averaged
+        over labels or outputs.
     soft_loss, hard_loss
-        Before and after.
+        Loss of the soft and of the hard model.
     soft_accuracy, hard_accuracy
-        Share of classes, or of all labels, that are predicted right; None for numbers.
+        Fraction of correct classes, or of correct labels; None for numbers.
     changed
-        Share of the rows whose prediction is another: class, any label, or number.
+        Fraction of rows with a different prediction: class, any label, or number.
     reachable_leaves
-        Leaves that a row reaches in a soft tree; in a hard one it is 1.
+        Average number of leaves that a row reaches in a soft tree; it is 1 in a hard tree.
     n_leaves
-        Leaves that a soft tree has.
+        Number of leaves of a soft tree.
     """
 
     loss: str
@@ -59,7 +59,7 @@ class HardeningCost:
         lines = [_comparison(self.loss.replace("_", " "), self.soft_loss, self.hard_loss)]
         if self.soft_accuracy is not None and self.hard_accuracy is not None:
             lines.append(_comparison("accuracy", self.soft_accuracy, self.hard_accuracy))
-        lines.append(f"rows with another prediction: {self.changed:.2%}")
+        lines.append(f"rows with a different prediction: {self.changed:.2%}")
         lines.append(f"leaves that a row reaches: {self.reachable_leaves:.4g} of {self.n_leaves}")
         return "\n".join(lines)
 
@@ -67,22 +67,22 @@ class HardeningCost:
 def hardening_cost(
     ensemble: TreeEnsemble, X: Any, y: Any, sample_weight: Any = None
 ) -> HardeningCost:
-    """Compare an ensemble with its hard form.
+    """Compare an ensemble with its hard trees.
 
     Parameters
     ----------
     ensemble
-        To be hardened.
+        The soft ensemble.
     X, y
-        Rows, and their true answers as `fit` takes them.
+        Rows and their targets, as in `fit`.
     sample_weight
-        (n,) at least 0; None for ones.
+        (n,) at least 0; None for equal weights.
 
     Raises
     ------
     TableError
-        If the table does not fit, an answer is missing or of an unknown class, the weights are
-        unusable, or numbers are so large that their squared error is infinite.
+        If the table does not match, a target is missing or of an unknown class, the weights are
+        invalid, or numbers are so large that their squared error is infinite.
     """
     reached = ensemble.reachable_leaves(X).mean(axis=1)
     hard = ensemble.harden()
@@ -100,7 +100,7 @@ def compared(
     reached: np.ndarray,
     n_leaves: int,
 ) -> HardeningCost:
-    """Compare a soft model with a hard one; `reached` (n,) are the leaves that each row reaches."""
+    """Compare a soft model with a hard one; `reached` (n,) is the number of leaves per row."""
     n = len(reached)
     truth, weight = true_answers(soft_model, y, n), weight_of_rows(sample_weight, n)
     weight = weight / weight.sum()
@@ -113,7 +113,7 @@ def compared(
         raise TableError(
             f"y goes up to {np.abs(truth).max():.3g} and the predictions to "
             f"{np.abs(outputs).max():.3g}: their squared error is too large for a float64 number. "
-            "Give y in the unit that the model was learned in"
+            "Pass y in the unit of the training target"
         )
     soft, hard = (_decided(soft_model, out) for out in outputs)
     return HardeningCost(
@@ -129,7 +129,7 @@ def compared(
 
 
 def _decided(model: Model, outputs: np.ndarray) -> np.ndarray:
-    """Turn outputs into positions of classes (n, 1), or labels or numbers (n, k)."""
+    """Turn outputs into class indices (n, 1), or labels or numbers (n, k)."""
     if model.classes is not None:
         return outputs.argmax(axis=1)[:, None]
     return outputs >= YES if model.task == "multilabel" else outputs
@@ -144,7 +144,7 @@ def _comparison(what: str, soft: float, hard: float) -> str:
     return f"{what}: {soft:.4g} soft, {hard:.4g} hard ({hard - soft:+.2g})"
 
 
-_RIDGE = 1.0  # in standard units: of a leaf with few rows the constant is what is left
+_RIDGE = 1.0  # in standard units; it shrinks the slopes of leaves with few rows
 
 
 def hardened(
@@ -155,7 +155,7 @@ def hardened(
     leaves: Literal["constant", "linear"],
     sample_weight: Any,
 ) -> ObliqueTree:
-    """Make the tree; see `LatentTreeModel.harden`."""
+    """Return the hard tree; see `LatentTreeModel.harden`."""
     is_linear = choice("leaves", leaves, ("constant", "linear")) == "linear"
     tree = model.routes()
     leaf = tree.apply(X)
@@ -179,7 +179,7 @@ def hardened(
 
 
 def _indicators(model: LatentTreeModel, truth: np.ndarray) -> np.ndarray:
-    """Return true answers as outputs (n, k): of classes 1 for the true one."""
+    """Return targets as outputs (n, k); classes are one-hot encoded."""
     if model.classes is None:
         return truth.reshape(len(truth), -1).astype(np.float64)
     return np.eye(len(model.classes))[truth]
@@ -188,7 +188,7 @@ def _indicators(model: LatentTreeModel, truth: np.ndarray) -> np.ndarray:
 def _means(
     tree: ObliqueTree, leaf: np.ndarray, weight: np.ndarray, answers: np.ndarray
 ) -> np.ndarray:
-    """Mean of the answers at each leaf, (L, k); without rows, that of the nearest node above."""
+    """Return the mean target of each leaf, (L, k); without rows, that of the nearest ancestor."""
     at_leaves = np.zeros((tree.n_leaves, 1 + answers.shape[1]))
     np.add.at(at_leaves, leaf, weight[:, None] * np.hstack([np.ones((len(leaf), 1)), answers]))
     total = sums_of(tree.children, at_leaves)

@@ -1,7 +1,7 @@
-"""Smaller trees out of a tree, by what it does with given rows.
+"""Prune a tree by the rows that reach its nodes, or by its loss on rows.
 
-`prune_unreached` asks only where rows go; `cost_complexity_path` and `prune_by_validation` ask how
-well the tree answers them. `prune` is the one verb for all: `ObliqueTree.prune`.
+`prune_unreached` needs only rows; `cost_complexity_path` and `prune_by_validation` also need their
+targets. `prune` combines all of them: `ObliqueTree.prune`.
 """
 
 from __future__ import annotations
@@ -38,48 +38,45 @@ def prune(
     complexity: Complexity = "leaves",
     one_standard_error: bool = False,
 ) -> ObliqueTree:
-    """Make a tree smaller.
+    """Prune a tree.
 
-    Without ``y``, nodes that (almost) no row reaches are removed: `prune_unreached`. With ``y``,
-    splits become leaves where that costs less than ``alpha`` per leaf on these rows, or where it
-    makes nothing worse on other rows, ``validation``; give one of the two.
+    Without ``y``, nodes that no row, or too few rows, reach are removed: `prune_unreached`. With
+    ``y``, splits become leaves if that increases the loss by less than ``alpha`` per leaf on these
+    rows, or does not increase the loss on other rows, ``validation``; pass one of the two.
 
     Parameters
     ----------
     tree
         The tree.
     X, y
-        Rows, best those that the tree was learned from, and their true answers.
+        Rows, preferably the training rows, and their targets.
     alpha
-        The price of a leaf, at least 0, in mean loss (`cost_complexity_path`).
+        Cost of a leaf, at least 0, in units of the mean loss (`cost_complexity_path`).
     validation
-        ``(X, y)`` or ``(X, y, sample_weight)`` of rows that the tree was not learned from
-        (`prune_by_validation`).
+        ``(X, y)`` or ``(X, y, sample_weight)`` of held-out rows (`prune_by_validation`).
     min_samples
-        Weight of rows of ``X`` that must reach a node for it to stay; applies first.
+        Minimum weight of rows of ``X`` at each node; applied first.
     sample_weight
-        (n,) what each row of ``X`` counts; None: 1.
+        (n,) weights of the rows of ``X``; None for equal weights.
     criterion, complexity
-        What is minimized, and what alpha is the price of: see `cost_complexity_path`.
+        The loss, and what alpha is the cost of: see `cost_complexity_path`.
     one_standard_error
         See `prune_by_validation`.
 
     Returns
     -------
     tree
-        With the counts of the rows of ``X``.
+        The pruned tree, with the counts of the rows of ``X``.
     """
     if y is None and not (alpha is None and validation is None and criterion is None):
-        raise ValueError(
-            "alpha, validation and criterion need y, the true answers of the rows of X"
-        )
+        raise ValueError("alpha, validation and criterion need y, the target of the rows of X")
     if y is not None and (alpha is None) == (validation is None):
         raise ValueError(
-            "with y, give alpha, the price of a leaf (0 removes only what helps no given row), or "
-            "validation=(X, y), rows that were not learned from; one of the two"
+            "with y, pass either alpha, the cost of a leaf (0 removes only splits that do not "
+            "help), or validation=(X, y), held-out rows"
         )
     if one_standard_error and validation is None:
-        raise ValueError("one_standard_error is about the loss on validation=(X, y): give these")
+        raise ValueError("one_standard_error needs validation=(X, y)")
     smaller = prune_unreached(tree, X, sample_weight=sample_weight, min_samples=min_samples)
     if y is None:
         return smaller
@@ -113,25 +110,25 @@ def prune_by_validation(
     method: Literal["path", "reduced_error"] = "path",
     one_standard_error: bool = False,
 ) -> ObliqueTree:
-    """Find the pruning of a tree that answers other rows best.
+    """Find the pruning of a tree with the lowest loss on held-out rows.
 
     Parameters
     ----------
     tree
         The tree.
     X_train, y_train, sample_weight
-        Rows that the tree was learned from: they say what new leaves hold.
+        The training rows: they determine the values of new leaves.
     X_valid, y_valid, validation_weight
-        Rows that it was not learned from: they say what to prune.
+        Held-out rows: they determine what is pruned.
     criterion, complexity
-        As in `cost_complexity_path`.
+        See `cost_complexity_path`.
     method
         ``"path"`` chooses among the prunings of the cost-complexity path.
-        ``"reduced_error"`` (Quinlan, 1987) chooses among all prunings the smallest of those with
-        the least loss on the validation rows: closer to these, and for few of them too close.
+        ``"reduced_error"`` (Quinlan, 1987) chooses the smallest of all prunings with the lowest
+        validation loss; with few validation rows it overfits them.
     one_standard_error
-        Of the path, take the smallest pruning that is worse than the best by no more than one
-        standard error of the best one's mean loss (Breiman's "1 SE rule").
+        Choose the smallest pruning on the path whose mean loss is within one standard error of the
+        lowest (Breiman's "1 SE rule").
     """
     if method not in METHODS:
         raise ValueError(f"method must be one of {METHODS}, not {method!r:.80}")
@@ -152,12 +149,12 @@ def prune_by_validation(
         )
     if one_standard_error:
         raise ValueError("one_standard_error chooses from a path; use method='path' with it")
-    judge = criterion_for(tree, criterion)
+    loss = criterion_for(tree, criterion)
     tree = prune_unreached(tree, X_train, sample_weight=sample_weight)
     rows = RoutedRows.of(tree, X_train, sample_weight)
-    outputs = best_outputs(rows, rows.truth(y_train), judge)
+    outputs = best_outputs(rows, rows.truth(y_train), loss)
     valid = RoutedRows.of(tree, X_valid, validation_weight)
-    losses = node_losses(valid, valid.truth(y_valid), judge, outputs, valid.outputs(X_valid))
+    losses = node_losses(valid, valid.truth(y_valid), loss, outputs, valid.outputs(X_valid))
     prices = np.concatenate([np.ones(tree.n_splits), np.zeros(tree.n_leaves)])
     is_leaf = np.flatnonzero(link_strengths(tree, losses, prices) <= 0)
     return collapse(tree, dict(zip(is_leaf, outputs[is_leaf], strict=True)), rows.counts)

@@ -1,30 +1,29 @@
-r"""Cost-complexity pruning: all prunings of a tree that are worth their size.
+r"""Cost-complexity pruning: all prunings of a tree that are optimal for their size.
 
 L. Breiman, J. Friedman, R. Olshen and C. Stone, *Classification and Regression Trees*, 1984,
 chapter 3.
 
-*Collapsing* a split makes it a leaf that gives all its rows one output, the best one for them by a
-criterion (`hardwood.model.edit.criterion`): for most, the weighted mean or the class shares. A
-*pruning* of a tree is what collapsing some splits leaves of it. Weighing what a pruning T loses
-against how large it is,
+*Collapsing* a split turns it into a leaf with the constant output that is best for its rows by a
+criterion (`hardwood.model.edit.criterion`), usually the weighted mean or the class frequencies. A
+*pruning* of a tree results from collapsing some splits. The cost-complexity of a pruning T is
 
 .. math:: R_\alpha(T) = R(T) + \alpha |T|
 
-with the mean loss R of given rows and the number \|T\| of leaves, for every alpha one smallest
-pruning is the best, and these are nested: as alpha grows, the *weakest link* gives way, the split t
-with the smallest
+with the mean loss R on given rows and the number \|T\| of leaves. For every alpha there is a
+unique smallest optimal pruning, and these are nested: as alpha grows, the *weakest link* is
+collapsed, the split t with the smallest
 
 .. math:: g(t) = \frac{R(t) - R(T_t)}{|T_t| - 1}
 
-of a leaf R(t) in place of its branch T_t (section 3.3). Differs from the book:
+where the leaf R(t) replaces the branch T_t (section 3.3). Differs from the book:
 
-1. Leaves that stay keep the outputs that were learned, best or not, so a branch may be worse than
-   a leaf even on the given rows. Then g is negative, and alpha = 0 removes it. (That the best
-   prunings are nested needs nothing of R but that it adds up over leaves: in alpha, the risk of a
-   branch at its best rises at least as steeply as that of a leaf, so they cross once.)
-2. \|T\| may be any sum of prices of the nodes. A split on forty columns costs more than one on a
-   single column; a leaf that was a split is free beyond its place.
-3. Links that are equally weak but for rounding give way together.
+1. Leaves that stay keep their learned outputs, which need not be the best, so that a branch may be
+   worse than a leaf even on the given rows. Then g is negative, and alpha = 0 removes it. (The best
+   prunings are nested for any R that is a sum over leaves: as a function of alpha, the risk of the
+   best branch grows at least as fast as that of a leaf, so that they cross once.)
+2. \|T\| may be any sum of costs of the nodes. A split on forty columns costs more than one on a
+   single column; a leaf that was a split costs nothing else.
+3. Links that are equally weak, except for rounding, are collapsed together.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ from hardwood.model.routed_rows import RoutedRows
 Complexity = Literal["leaves", "weights", "flops"]
 COMPLEXITIES = ("leaves", "weights", "flops")
 
-# Two ways to the same number differ by about this much of the risks they were computed from.
+# Rounding error of strengths, relative to the risks that they are computed from.
 _ROUNDING = 1e-12
 
 
@@ -55,26 +54,26 @@ _ROUNDING = 1e-12
 class PruningPath:
     """The prunings of a tree that minimize R + alpha |T|, from the largest to a single leaf.
 
-    ``path[i]`` is the smallest pruning that is the best for every alpha from ``alphas[i]`` until
-    before ``alphas[i + 1]``, and a pruning of ``path[i - 1]``. `at` finds it by alpha, `best` by
+    ``path[i]`` is the smallest optimal pruning for alpha from ``alphas[i]`` to just below
+    ``alphas[i + 1]``, and a pruning of ``path[i - 1]``. `at` selects a pruning by alpha, `best` by
     its loss on other rows.
 
     Attributes
     ----------
     tree
-        What is pruned: the given tree less the nodes that no row reached.
+        The tree to prune: the given tree without the nodes that no row reached.
     alphas
-        (s,) increasing, the first is 0.
+        (s,) increasing, from 0.
     risks
-        (s,) mean loss of each, on the rows that the path was made from.
+        (s,) mean loss of each pruning on the given rows.
     n_leaves
-        (s,) leaves of each.
+        (s,) number of leaves of each pruning.
     complexities
-        (s,) what alpha is the price of: ``n_leaves``, unless something else was asked for.
+        (s,) complexity of each pruning: ``n_leaves`` by default.
     strengths
-        (m,) the alpha at which each split of ``tree`` has been collapsed.
+        (m,) the alpha from which each split of ``tree`` is collapsed.
     criterion
-        What was minimized.
+        The loss.
     """
 
     tree: ObliqueTree
@@ -90,14 +89,14 @@ class PruningPath:
     def at(self, alpha: float) -> ObliqueTree:
         """Return the smallest pruning that minimizes R + alpha |T|."""
         if not alpha >= 0:
-            raise ValueError(f"alpha, the price of a leaf, must be at least 0, not {alpha!r}")
+            raise ValueError(f"alpha, the cost of a leaf, must be at least 0, not {alpha!r}")
         is_leaf = np.flatnonzero(self.strengths <= alpha)
         return collapse(
             self.tree, dict(zip(is_leaf, self._outputs[is_leaf], strict=True)), self._counts
         )
 
     def risks_on(self, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
-        """Mean loss of each pruning on other rows, (s,)."""
+        """Return the mean loss of each pruning on other rows, (s,)."""
         rows = RoutedRows.of(self.tree, X, sample_weight)
         losses = node_losses(rows, rows.truth(y), self.criterion, self._outputs, rows.outputs(X))
         return _of_leaves(self.tree, self.alphas, self.strengths, losses) / rows.counts[0]
@@ -105,15 +104,15 @@ class PruningPath:
     def best(
         self, X: Any, y: Any, *, sample_weight: Any = None, one_standard_error: bool = False
     ) -> ObliqueTree:
-        """Return the smallest of the prunings that have the least mean loss on other rows.
+        """Return the smallest pruning with the lowest mean loss on other rows.
 
         Parameters
         ----------
         X, y, sample_weight
-            Rows that the tree was not learned from, with their true answers.
+            Held-out rows with their targets.
         one_standard_error
-            Whether to take the smallest pruning that is worse than the best by no more than one
-            standard error of the best one's mean loss.
+            Whether to return the smallest pruning whose mean loss is within one standard error of
+            the lowest.
         """
         risks = self.risks_on(X, y, sample_weight)
         limit = risks.min() * (1 + _ROUNDING)
@@ -154,37 +153,36 @@ def cost_complexity_path(
 ) -> PruningPath:
     r"""Find all prunings that minimize R + alpha |T| for some alpha >= 0.
 
-    Nodes that no row reaches go first, as by `prune_unreached`.
+    Nodes that no row reaches are removed first, like with `prune_unreached`.
 
     Parameters
     ----------
     tree
         The tree.
     X, y
-        Rows with their true answers, best those that the tree was learned from: labels, numbers
-        (n,) or (n, k), or 0 and 1 (n, k) for several yes/no labels.
+        Rows with their targets, preferably the training rows: class labels, numbers (n,) or (n, k),
+        or 0 and 1 (n, k) for binary labels.
     sample_weight
-        (n,) what each row counts; None: 1. A tree that was learned with class weights needs them
-        here, too.
+        (n,) row weights; None for equal weights. For a tree that was learned with class weights,
+        include them.
     criterion
-        What R is the mean of, and of what new leaves hold the best: see
-        `hardwood.model.edit.criterion.criterion_for`.
+        The loss, which new leaves minimize: see `hardwood.model.edit.criterion.criterion_for`.
     complexity
-        What \|T\| counts: ``"leaves"``; ``"weights"``, those that are not zero; or ``"flops"``,
-        the multiplications and additions of a prediction, in the mean over the rows.
+        What \|T\| counts: ``"leaves"``; ``"weights"``, the nonzero weights; or ``"flops"``, the
+        multiplications and additions of a prediction, averaged over the rows.
 
     Notes
     -----
-    O(n h k) for n rows and height h, then O(m h log m) for m splits.
+    O(n h k) for n rows and depth h, then O(m h log m) for m splits.
     """
     if complexity not in COMPLEXITIES:
         raise ValueError(f"complexity must be one of {COMPLEXITIES}, not {complexity!r:.80}")
-    judge = criterion_for(tree, criterion)
+    loss = criterion_for(tree, criterion)
     tree = prune_unreached(tree, X, sample_weight=sample_weight)
     rows = RoutedRows.of(tree, X, sample_weight)
     truth = rows.truth(y)
-    outputs = best_outputs(rows, truth, judge)
-    risks = node_losses(rows, truth, judge, outputs, rows.outputs(X)) / rows.counts[0]
+    outputs = best_outputs(rows, truth, loss)
+    risks = node_losses(rows, truth, loss, outputs, rows.outputs(X)) / rows.counts[0]
     prices = _prices(rows, complexity)
     strengths = link_strengths(tree, risks, prices)
     alphas = np.unique(np.append(strengths, 0.0))
@@ -196,46 +194,46 @@ def cost_complexity_path(
         n_leaves=n_leaves.astype(np.int64),
         complexities=_of_branches(tree, alphas, strengths, prices) + (complexity == "leaves"),
         strengths=strengths,
-        criterion=judge,
+        criterion=loss,
         _outputs=outputs,
         _counts=rows.counts,
     )
 
 
-def best_outputs(rows: RoutedRows, truth: np.ndarray, judge: Criterion) -> np.ndarray:
-    """Return the best one output for the rows of each split, (m, k)."""
+def best_outputs(rows: RoutedRows, truth: np.ndarray, loss: Criterion) -> np.ndarray:
+    """Return the best constant output for the rows of each split, (m, k)."""
     splits = range(rows.tree.n_splits)
-    best = [judge.best(truth[rows.at(i)], rows.weight[rows.at(i)]) for i in splits]
+    best = [loss.best(truth[rows.at(i)], rows.weight[rows.at(i)]) for i in splits]
     return np.array(best).reshape(-1, rows.tree.n_outputs)
 
 
 def node_losses(
     rows: RoutedRows,
     truth: np.ndarray,
-    judge: Criterion,
+    loss: Criterion,
     of_splits: np.ndarray,
     of_rows: np.ndarray,
 ) -> np.ndarray:
-    """Sum up the losses at each node, (m + L,), were it a leaf.
+    """Sum up the losses at each node, (m + L,), if it were a leaf.
 
-    ``of_splits`` (m, k) are the outputs that splits would have, ``of_rows`` (n, k) those that the
-    tree's own leaves give the rows.
+    ``of_splits`` (m, k) are the outputs that splits would have as leaves, ``of_rows`` (n, k) the
+    outputs of the tree's own leaves for each row.
     """
     m = rows.tree.n_splits
     losses = np.empty(rows.tree.n_nodes)
     with np.errstate(over="ignore", invalid="ignore"):
         for i in range(m):
             here = rows.at(i)
-            losses[i] = rows.weight[here] @ judge.losses(of_splits[i : i + 1], truth[here])
-        at_rows = rows.weight * judge.losses(of_rows, truth)
+            losses[i] = rows.weight[here] @ loss.losses(of_splits[i : i + 1], truth[here])
+        at_rows = rows.weight * loss.losses(of_rows, truth)
         losses[m:] = np.bincount(rows.leaf, at_rows, minlength=m + 1)
     if not np.isfinite(losses).all():
-        raise TableError("the losses add up to infinity: y or sample_weight has huge numbers")
+        raise TableError("the sum of the losses is infinite: y or sample_weight has huge numbers")
     return losses
 
 
 def link_strengths(tree: ObliqueTree, risks: np.ndarray, prices: np.ndarray) -> np.ndarray:
-    """Find the alpha at which each split gives way to a leaf, (m,).
+    """Find the alpha at which each split is collapsed, (m,).
 
     Parameters
     ----------
@@ -244,14 +242,14 @@ def link_strengths(tree: ObliqueTree, risks: np.ndarray, prices: np.ndarray) -> 
     risks
         (m + L,) risk of each node as a leaf.
     prices
-        (m + L,) what each node adds to the complexity unless a split above it, or itself, is
-        collapsed; those of splits are positive.
+        (m + L,) what each node adds to the complexity, unless it or a split above it is collapsed;
+        positive for splits.
 
     Returns
     -------
     strengths
-        At least 0; no split is stronger than its parent. The smallest pruning that minimizes
-        R + alpha |T| has the splits whose strength exceeds alpha.
+        At least 0, and at most that of the parent. The smallest pruning that minimizes
+        R + alpha |T| consists of the splits whose strength exceeds alpha.
     """
     m, nodes, parents = tree.n_splits, child_nodes(tree.children), parents_of(tree.children)
     branch_risk, branch_price = risks.copy(), prices.copy()
@@ -269,7 +267,7 @@ def link_strengths(tree: ObliqueTree, risks: np.ndarray, prices: np.ndarray) -> 
     while waiting:
         g, i = heapq.heappop(waiting)
         if strengths[i] < np.inf or g != link(i):
-            continue  # collapsed, or about a branch that has become smaller since
+            continue  # outdated: collapsed, or the branch has become smaller
         if g > alpha + _ROUNDING * risks[i] / branch_price[i]:
             alpha = g
         _collapse_branch(i, alpha, nodes, strengths)
@@ -282,18 +280,18 @@ def link_strengths(tree: ObliqueTree, risks: np.ndarray, prices: np.ndarray) -> 
 
 
 def _collapse_branch(top: int, alpha: float, nodes: np.ndarray, strengths: np.ndarray) -> None:
-    """Note when a split and all that is left below it were collapsed."""
+    """Record the alpha at which a split and all remaining splits below it were collapsed."""
     branch = [top]
-    for i in branch:  # grows while it is read
+    for i in branch:  # grows during the loop
         if i < strengths.size and strengths[i] == np.inf:
             strengths[i] = alpha
             branch += nodes[i].tolist()
 
 
 def _prices(rows: RoutedRows, complexity: Complexity) -> np.ndarray:
-    """Price each node, as long as it is part of the tree, (m + L,)."""
+    """Return the cost of each node while it is part of the tree, (m + L,)."""
     tree = rows.tree
-    if complexity == "leaves":  # one more than there are splits
+    if complexity == "leaves":  # one more than the number of splits
         return np.concatenate([np.ones(tree.n_splits), np.zeros(tree.n_leaves)])
     if complexity == "weights":
         return node_weights(tree).astype(np.float64)
@@ -304,9 +302,9 @@ def _prices(rows: RoutedRows, complexity: Complexity) -> np.ndarray:
 def _of_leaves(
     tree: ObliqueTree, alphas: np.ndarray, strengths: np.ndarray, amounts: np.ndarray
 ) -> np.ndarray:
-    """Add up amounts (m + L,) over the leaves of each pruning, (s,).
+    """Add up values (m + L,) over the leaves of each pruning, (s,).
 
-    A node is a leaf from the alpha that collapses it until before the one that collapses its
+    A node is a leaf from the alpha that collapses it to just below the one that collapses its
     parent.
     """
     begins = np.append(strengths, np.zeros(tree.n_leaves))
@@ -316,7 +314,7 @@ def _of_leaves(
 def _of_branches(
     tree: ObliqueTree, alphas: np.ndarray, strengths: np.ndarray, prices: np.ndarray
 ) -> np.ndarray:
-    """Add up prices (m + L,) over the splits, and the leaves that never were splits, (s,)."""
+    """Add up the costs (m + L,) of the splits and of the original leaves, (s,)."""
     ends = _collapsed_above(tree, strengths)
     ends[: tree.n_splits] = strengths
     return _between(alphas, np.zeros(tree.n_nodes), ends, prices)
@@ -330,7 +328,7 @@ def _collapsed_above(tree: ObliqueTree, strengths: np.ndarray) -> np.ndarray:
 def _between(
     alphas: np.ndarray, begins: np.ndarray, ends: np.ndarray, amounts: np.ndarray
 ) -> np.ndarray:
-    """Add up, for each alpha, the amounts with begin <= alpha < end."""
+    """Add up, for each alpha, the values with begin <= alpha < end."""
     changes = np.zeros(alphas.size + 1)
     np.add.at(changes, np.searchsorted(alphas, begins), amounts)
     np.subtract.at(changes, np.searchsorted(alphas, ends), amounts)
@@ -339,11 +337,11 @@ def _between(
 
 
 def _standard_error(
-    tree: ObliqueTree, judge: Criterion, X: Any, y: Any, sample_weight: Any
+    tree: ObliqueTree, loss: Criterion, X: Any, y: Any, sample_weight: Any
 ) -> float:
     """Return the standard error of a tree's mean loss on rows."""
     rows = RoutedRows.of(tree, X, sample_weight)
-    losses = judge.losses(rows.outputs(X), rows.truth(y))
+    losses = loss.losses(rows.outputs(X), rows.truth(y))
     share = rows.weight / rows.weight.sum()
     variance = share @ (losses - share @ losses) ** 2
     return float(np.sqrt(variance * (share @ share)))  # over the effective number of rows

@@ -1,18 +1,18 @@
-r"""Splits that a person can read: few terms, short numbers, and the rows where they were.
+r"""Readable splits: few terms and short numbers, with the same path for every given row.
 
-A learned split weighs every column with seven digits. For given rows, most of that does not matter.
-`readable` changes the tree itself, so that what is printed is the model, in three steps per split:
+A learned split has a weight for every column, with seven digits. For given rows, most of that does
+not matter. `readable` changes the tree itself, so that the printed tree is the model, in three
+steps per split:
 
-1. Terms go, the least important first, as long as some threshold parts the rows at the split as
-   before (`hardwood.model.edit.separation`).
-2. The split is multiplied such that its first term has the weight 1. The other weights are rounded
-   to 1, 2, 3, ... significant digits in the units that they are written in, then each alone to
-   fewer.
-3. The threshold is the shortest number in the middle half of the gap between the sides, and of
-   those the one nearest to where it was.
+1. Remove terms, the least important first, as long as a threshold separates the rows at the split
+   as before (`hardwood.model.edit.separation`).
+2. Scale the split so that its first term has the weight 1. Round the other weights to 1, 2, 3, ...
+   significant digits in the units of the printed split, then each one to fewer digits.
+3. Choose as the threshold the shortest number in the middle half of the gap between the sides, and
+   on ties the one closest to the original threshold.
 
-Where some rows may move, a term is worth the same number of them at every split: the largest number
-that keeps the tolerance is searched for.
+With a tolerance, removing a term may move the same number of rows at every split: the largest
+number that stays within the tolerance.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ from hardwood.text.condition import condition
 if TYPE_CHECKING:
     from hardwood.model import ObliqueTree
 
-_ALL_DIGITS = 17  # that a float64 may take
-_CAUTIONS = (1 / 16, 1.0)  # parts of the largest error of sums in float32; all is rarely needed
-_PRICE_STEP = 2.0  # from one price that is tried to the next
+_ALL_DIGITS = 17  # maximum number of digits of a float64
+_CAUTIONS = (1 / 16, 1.0)  # fractions of the maximum error of float32 sums; rarely needed in full
+_PRICE_STEP = 2.0  # ratio of successive prices to try
 
 
 @dataclass(frozen=True)
 class ReadableSplit:
-    """What became of a split.
+    """The change of one split.
 
     Attributes
     ----------
     split
         Its number.
     terms_before, terms_after
-        How many terms it had and has.
+        Number of terms before and after.
     digits
-        Significant digits of its longest number; 0 where it has none, None where it stays as it
-        was: no row reaches it, or its rows are too near its threshold.
+        Significant digits of its longest number; 0 if it has no numbers; None if it is unchanged,
+        because no row reaches it or its rows are too close to its threshold.
     condition
-        The split in words, in full.
+        The condition as text, in full.
     """
 
     split: int
@@ -68,18 +68,18 @@ class ReadableSplit:
 
 @dataclass(frozen=True, eq=False)
 class Readable:
-    """A tree with readable splits, and what was changed.
+    """A tree with readable splits, and the changes.
 
     Attributes
     ----------
     tree
         The same splits and leaves with fewer terms and shorter numbers.
     splits
-        What became of each split.
+        The change of each split.
     n_rows
-        How many rows were given (with a weight above 0).
+        Number of given rows with positive weight.
     share_same
-        Share of these, by weight, that reach the same leaf as before.
+        Fraction of these rows, by weight, that reach the same leaf as before.
     """
 
     tree: ObliqueTree
@@ -89,22 +89,22 @@ class Readable:
 
     @property
     def terms_before(self) -> int:
-        """Terms of all splits before."""
+        """Number of terms of all splits before."""
         return sum(split.terms_before for split in self.splits)
 
     @property
     def terms_after(self) -> int:
-        """Terms of all splits now."""
+        """Number of terms of all splits after."""
         return sum(split.terms_after for split in self.splits)
 
     @property
     def digits(self) -> int | None:
-        """Significant digits that write every split in full; None where it takes all there are."""
+        """Number of significant digits for every split in full; None if all digits are needed."""
         digits = [split.digits for split in self.splits]
         return None if None in digits else max([1, *(d for d in digits if d is not None)])
 
     def to_text(self, *, max_depth: int | None = None) -> str:
-        """Write the tree in words, with every term and digit that its splits have."""
+        """Return the tree as text, with all terms and digits."""
         return self.tree.to_text(max_depth=max_depth, max_terms=None, digits=self.digits)
 
     def __str__(self) -> str:
@@ -132,24 +132,25 @@ class Readable:
 def readable(
     tree: ObliqueTree, X: Any, *, tolerance: float = 0.0, sample_weight: Any = None
 ) -> Readable:
-    """Give the splits of a tree few terms and short numbers as long as given rows keep their ways.
+    """Rewrite the splits of a tree with few terms and short numbers; given rows keep their paths.
 
     Parameters
     ----------
     tree
-        The tree. Its leaves stay as they are.
+        The tree. Its leaves do not change.
     X
-        A table, as for ``predict``, best the one that the tree was learned from. Splits that none
-        of its rows reaches stay as they are: prune first.
+        A table, as for ``predict``, preferably the training table. Splits that none of its rows
+        reaches do not change: prune first.
     tolerance
-        Share of the rows, by weight, that may reach another leaf than before, in [0, 1).
+        Fraction of the rows, by weight, that may reach another leaf than before, in [0, 1).
     sample_weight
-        (n,) what each row counts; None: 1. Rows of weight 0 are as if absent.
+        (n,) row weights; None for equal weights. Rows of weight 0 are ignored.
 
     Notes
     -----
-    Greedy, so there may be shorter trees. O(n h c^2) for n rows, depth h and c columns at most; a
-    tolerance takes some ten times as long. Nothing is promised of other rows: give many.
+    The algorithm is greedy, so that there may be shorter trees. It takes at most O(n h c^2) for n
+    rows, depth h and c columns; with a tolerance about ten times as long. Other rows may take other
+    paths: pass many rows.
 
     Examples
     --------
@@ -183,12 +184,12 @@ def _report(tree: ObliqueTree, found: _Attempt, i: int) -> ReadableSplit:
     return ReadableSplit(i, before, len(split.terms), digits, words)
 
 
-# Which rows may move for how much
+# The price of a term
 
 
 @dataclass
 class _Attempt:
-    """A tree whose terms were priced alike; digits by split, of the longest number and of all."""
+    """A tree for one price of a term; digits of each split, of the longest number and in total."""
 
     tree: ObliqueTree
     digits: dict[int, int] = field(default_factory=dict)
@@ -201,7 +202,7 @@ class _Attempt:
 
 
 def _shortest(rows: RoutedRows, X: Any, tolerance: float, caution: float) -> _Attempt:
-    """Find the price of a term, in rows, at which the tolerance buys the shortest tree."""
+    """Find the price of a term, in rows, with the shortest tree within the tolerance."""
     best = _attempt(rows, X, 0.0, 0.0, caution)
     budget = tolerance * float(rows.counts[0])
     least = float(rows.weight.min(initial=np.inf))
@@ -214,7 +215,7 @@ def _shortest(rows: RoutedRows, X: Any, tolerance: float, caution: float) -> _At
 
 
 def _attempt(rows: RoutedRows, X: Any, price: float, budget: float, caution: float) -> _Attempt:
-    """Shorten every split; a term may move rows of the weight ``price``, all ``budget``."""
+    """Shorten every split; a term may move rows of weight ``price``, and all terms ``budget``."""
     tree = rows.tree
     attempt = _Attempt(tree)
 

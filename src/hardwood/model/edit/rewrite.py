@@ -1,7 +1,7 @@
-"""Trees into other trees: smaller, perfect, with splits made leaves; policy trees into oblique.
+"""Rewrite trees: simplify, expand, prune or collapse them; convert policy trees to oblique trees.
 
-`simplify`, `to_perfect` and `to_oblique` answer as before, `prune_unreached` does on given rows;
-`collapse` answers less.
+`simplify`, `to_perfect` and `to_oblique` do not change predictions; `prune_unreached` does not
+change those of given rows; `collapse` does.
 """
 
 from __future__ import annotations
@@ -21,18 +21,17 @@ MAX_PERFECT_DEPTH = 20
 
 
 def simplify(tree: ObliqueTree) -> ObliqueTree:
-    """Drop splits that decide nothing.
+    """Remove splits without effect.
 
-    From the leaves up: a split that sends every row to one side (its weights are all zero), or
-    whose one side no training sample reached (by ``counts``), gives way to the other side; a split
-    between two leaves that always answer alike (equal values, and equal weights where leaves are
-    linear) becomes that leaf. Splits and leaves are renumbered level
-    by level.
+    From the leaves up: a split that sends every row to one side (all weights are zero), or of which
+    one side was reached by no training sample (by ``counts``), is replaced by the other side. A
+    split between two leaves with equal predictions (equal values, and equal weights of linear
+    leaves) becomes that leaf. Splits and leaves are renumbered level by level.
 
     Returns
     -------
     tree
-        Answers as before wherever training samples went; everywhere, if there are no counts.
+        With the same predictions wherever training samples went; everywhere without counts.
     """
 
     def stand_in(i: int, left: int, right: int) -> int | None:
@@ -50,18 +49,17 @@ def simplify(tree: ObliqueTree) -> ObliqueTree:
 def _folded(
     tree: ObliqueTree, stand_in: Callable[[int, int, int], int | None]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Let splits give way, from the leaves up.
+    """Replace splits, from the leaves up.
 
     Parameters
     ----------
     stand_in
-        From a split and its children, as they have become, to the node that takes its place; None
-        where it stays.
+        Maps a split and its new children to the node that replaces it; None if it stays.
 
     Returns
     -------
     below, stands_for
-        Children (m, 2) and what each split has become (m,), numbered as in ``tree.children``.
+        Children (m, 2) and the replacement of each split (m,), numbered as in ``tree.children``.
     """
     below = tree.children.copy()
     stands_for = np.arange(tree.n_splits, dtype=np.int32)
@@ -81,7 +79,7 @@ def _answer_alike(tree: ObliqueTree, a: int, b: int) -> bool:
 
 
 def _only_side(tree: ObliqueTree, i: int) -> int | None:
-    """Side (0 left, 1 right) that all rows take at split ``i``, or None if both are taken."""
+    """Return the side (0 left, 1 right) that all rows take at split ``i``, or None if both."""
     if not tree.weights[i].any():
         return int(tree.bias[i] >= 0)
     if tree.counts is None:
@@ -91,7 +89,7 @@ def _only_side(tree: ObliqueTree, i: int) -> int | None:
         return 1
     if right == 0 and left > 0:
         return 0
-    return None  # a split that no sample reached goes with the ancestor that nobody left towards it
+    return None  # a split that no sample reached is removed with its ancestor
 
 
 def _count(tree: ObliqueTree, node: int) -> float:
@@ -100,7 +98,7 @@ def _count(tree: ObliqueTree, node: int) -> float:
 
 
 def _merged_counts(tree: ObliqueTree, stands_for: np.ndarray) -> Mapping[int, float]:
-    """Find the counts of leaves that splits have become: those of the topmost such split."""
+    """Find the counts of leaves that replace splits: those of the topmost such split."""
     if tree.counts is None:
         return {}
     counts: dict[int, float] = {}
@@ -113,7 +111,7 @@ def _merged_counts(tree: ObliqueTree, stands_for: np.ndarray) -> Mapping[int, fl
 def _renumber(
     tree: ObliqueTree, root: int, below: np.ndarray, merged: Mapping[int, float]
 ) -> ObliqueTree:
-    """Gather what is reached from ``root`` through ``below``, numbered level by level."""
+    """Collect the nodes reached from ``root`` through ``below``, numbered level by level."""
     splits, ends, children = _gathered(root, below)
     leaves = [~node for node in ends]
     counts = None
@@ -134,14 +132,14 @@ def _gathered(
 ) -> tuple[list[int], list[int], np.ndarray]:
     """Find the nodes of a tree, level by level: splits, leaves, and the new tree's children.
 
-    Nodes are numbered as in ``below`` (m, 2): a split by its number, leaf l as -1 - l. Splits that
-    ``is_leaf`` names are leaves now.
+    Nodes are numbered as in ``below`` (m, 2): a split by its number, leaf l as -1 - l. Splits for
+    which ``is_leaf`` is true become leaves.
     """
     queue = [(root, -1, 0)]  # node, new number of its parent split, side
     splits: list[int] = []
     leaves: list[int] = []
     children: list[list[int]] = []
-    for node, parent, side in queue:  # grows while it is read
+    for node, parent, side in queue:  # grows during the loop
         if node >= 0 and node not in is_leaf:
             number = len(splits)
             splits.append(node)
@@ -156,7 +154,7 @@ def _gathered(
 
 
 def _leaves(tree: ObliqueTree, which: list[int] | np.ndarray) -> dict[str, np.ndarray | None]:
-    """Gather what leaves answer, in the given order."""
+    """Collect the predictions of leaves, in the given order."""
     A = tree.leaf_weights
     return {"values": tree.values[which], "leaf_weights": None if A is None else A[which]}
 
@@ -170,11 +168,11 @@ def to_perfect(tree: ObliqueTree, depth: int) -> ObliqueTree:
     Raises
     ------
     ValueError
-        If ``depth`` is less than the tree's own, or more than 20.
+        If ``depth`` is less than the depth of the tree, or more than 20.
     """
     if not tree.depth <= depth <= MAX_PERFECT_DEPTH:
         raise ValueError(
-            f"depth must be at least {tree.depth}, the tree's own, and at most "
+            f"depth must be at least {tree.depth}, the depth of the tree, and at most "
             f"{MAX_PERFECT_DEPTH}, as a perfect tree doubles with each level; got {depth}"
         )
     m = 2**depth - 1
@@ -208,15 +206,16 @@ def to_perfect(tree: ObliqueTree, depth: int) -> ObliqueTree:
 
 
 def to_oblique(tree: PolicyTree) -> ObliqueTree:
-    """Make the oblique tree of a policy tree with two branches at every split.
+    """Convert a policy tree with two branches at every split to an oblique tree.
 
-    The first child of a node is its left one; a row goes right where the second is as probable, by
-    w = w_right - w_left and b = b_right - b_left. Splits and leaves keep their order.
+    The first child of a node becomes the left one; a row goes right if the second child is at least
+    as probable, with w = w_right - w_left and b = b_right - b_left. Splits and leaves keep their
+    order.
 
     Raises
     ------
     ValueError
-        If a node has another number of children than two.
+        If a node does not have exactly two children.
     """
     for node in tree.split_nodes.tolist():
         if tree.n_children[node] != 2:
@@ -247,20 +246,20 @@ def to_oblique(tree: PolicyTree) -> ObliqueTree:
 
 
 def simplify_policy(tree: PolicyTree) -> PolicyTree:
-    """Drop what the greedy path does not need.
+    """Remove what the greedy path does not need.
 
-    From the leaves up: of branches that no row takes greedily, since another is always ahead by a
-    constant, and of branches that no training sample took (by ``counts``), where others were taken,
-    nothing stays; a split of one way gives way to what lies there; a split whose branches lead to
-    leaves that all say the same becomes such a leaf.
+    From the leaves up: removes branches that no row takes greedily, because another one is always
+    better by a constant, and branches that no training sample took (by ``counts``) if others were
+    taken. A split with one branch is replaced by its child, and a split whose branches lead to
+    leaves with equal predictions becomes such a leaf.
 
     Returns
     -------
     tree
-        Answers as before on the greedy path wherever training samples went; everywhere, if there
-        are no counts. Probabilities of leaves, and which is the most probable, may be others.
+        With the same predictions on the greedy path wherever training samples went; everywhere
+        without counts. Probabilities of leaves, and the most probable leaf, may change.
     """
-    stands_for = np.arange(tree.n_nodes)  # what each node has become
+    stands_for = np.arange(tree.n_nodes)  # the replacement of each node
     kept: dict[int, list[int]] = {}
     for node in reversed(tree.split_nodes.tolist()):
         branches = _needed_branches(tree, tree.children(node))
@@ -273,7 +272,7 @@ def simplify_policy(tree: PolicyTree) -> PolicyTree:
 
 
 def _needed_branches(tree: PolicyTree, children: tuple[int, ...]) -> list[int]:
-    """Children that the greedy path may lead to, at least one."""
+    """Return the children that the greedy path may lead to, at least one."""
     branches = [
         child
         for i, child in enumerate(children)
@@ -289,7 +288,7 @@ def _needed_branches(tree: PolicyTree, children: tuple[int, ...]) -> list[int]:
 
 
 def _is_ahead(tree: PolicyTree, a: int, b: int, *, wins_ties: bool) -> bool:
-    """Whether child ``a`` is preferred to ``b`` by every row: they differ by a constant."""
+    """Whether every row prefers child ``a`` to ``b``, because they differ by a constant."""
     if not np.array_equal(tree.relative_weights[a], tree.relative_weights[b]):
         return False
     lead = float(tree.relative_bias[a] - tree.relative_bias[b])
@@ -302,9 +301,9 @@ def _say_the_same(tree: PolicyTree, nodes: list[int]) -> bool:
 
 
 def _renumbered(tree: PolicyTree, kept: dict[int, list[int]], stands_for: np.ndarray) -> PolicyTree:
-    """Gather what is reached from the root, numbered level by level."""
-    moves, parents = [0], [-1]  # which node of the tree was moved to, and from which new one
-    for number, moved_to in enumerate(moves):  # grows while it is read
+    """Collect the nodes reached from the root, numbered level by level."""
+    moves, parents = [0], [-1]  # original node, and new number of its parent
+    for number, moved_to in enumerate(moves):  # grows during the loop
         for child in kept.get(int(stands_for[moved_to]), []):
             moves.append(child)
             parents.append(number)
@@ -328,24 +327,24 @@ def collapse(
     root: int | None = None,
     children: np.ndarray | None = None,
 ) -> ObliqueTree:
-    """Make splits into leaves, each with one output for all its rows.
+    """Turn splits into leaves, each with a constant output.
 
     Parameters
     ----------
     tree
         The tree.
     leaves
-        By the number of a split, its output (k,): numbers or probabilities. In a tree with linear
-        leaves these are leaves whose weights are zero.
+        The output (k,) of each split to collapse, by its number: numbers or probabilities. In a
+        tree with linear leaves, the new leaves have zero weights.
     counts
-        (m + L,) of the nodes of ``tree``; those that are left keep theirs.
+        (m + L,) counts of the nodes of ``tree``; remaining nodes keep theirs.
     root, children
-        What the new tree is gathered from, numbered as in ``tree.children``; by default all of it.
+        The part of the tree to keep, numbered as in ``tree.children``; by default all of it.
 
     Returns
     -------
     tree
-        Splits and leaves are renumbered level by level.
+        With splits and leaves renumbered level by level.
     """
     m = tree.n_splits
     start = (0 if m else ~0) if root is None else root
@@ -366,7 +365,7 @@ def collapse(
 def _collapsed_leaves(
     tree: ObliqueTree, nodes: list[int], outputs: Mapping[int, np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Values and weights of leaves: those of the tree, or constant ones in place of a split."""
+    """Return values and weights of leaves: those of the tree, or constants that replace splits."""
     old = np.array([max(0, node - tree.n_splits) for node in nodes])
     values = tree.values[old]
     leaf_weights = None if tree.leaf_weights is None else tree.leaf_weights[old]
@@ -379,9 +378,9 @@ def _collapsed_leaves(
 
 
 def _constant(tree: ObliqueTree, output: np.ndarray) -> np.ndarray:
-    """Values of a leaf that gives ``output``: scores, where leaves are linear.
+    """Return the values of a leaf with this output: scores, if leaves are linear.
 
-    A probability or rate of 0, whose score would be infinite, becomes the smallest there is.
+    A probability or rate of 0, whose score would be infinite, becomes the smallest positive float.
     """
     if tree.link == "identity":
         return output
@@ -398,10 +397,10 @@ def _constant(tree: ObliqueTree, output: np.ndarray) -> np.ndarray:
 def prune_unreached(
     tree: ObliqueTree, X: Any, *, sample_weight: Any = None, min_samples: float = 0.0
 ) -> ObliqueTree:
-    """Remove the nodes that no given row reaches, or too few.
+    """Remove the nodes that no given row, or too few rows, reach.
 
-    A split of which only one side is reached gives way to that side. A split of which neither side
-    is, by ``min_samples``, becomes a leaf with the mean of what its rows were given.
+    A split with only one reached side is replaced by that side. If neither side has ``min_samples``
+    rows, the split becomes a leaf with the average prediction of its rows.
 
     Parameters
     ----------
@@ -410,14 +409,14 @@ def prune_unreached(
     X
         A table, as for ``predict``.
     sample_weight
-        (n,) what each row counts; None: 1. Rows of weight 0 are as if absent.
+        (n,) row weights; None for equal weights. Rows of weight 0 are ignored.
     min_samples
-        Weight of rows that must reach a node for it to stay; at 0, any will do.
+        Minimum weight of rows at each node; with 0, any row is enough.
 
     Returns
     -------
     tree
-        With the counts of the given rows. At ``min_samples=0`` it answers these as before.
+        With the counts of the given rows. With ``min_samples=0``, their predictions do not change.
     """
     if not 0 <= min_samples < np.inf:
         raise ValueError(f"min_samples must be a finite weight, at least 0, not {min_samples!r}")
@@ -436,6 +435,6 @@ def prune_unreached(
         leaves[i] = np.average(outputs[here], axis=0, weights=rows.weight[here])
     root = int(stands_for[0]) if tree.n_splits else ~0
     smaller = collapse(tree, leaves, rows.counts, root=root, children=below)
-    if min_samples > 0 and smaller.n_splits < tree.n_splits:  # rows have found other branches
+    if min_samples > 0 and smaller.n_splits < tree.n_splits:  # rows have moved to other branches
         smaller = smaller.replace(counts=RoutedRows.of(smaller, X, sample_weight).counts)
     return smaller

@@ -1,7 +1,7 @@
-"""A split in short numbers, which it really has: what is written is what decides.
+"""Round a split to short numbers, so that the printed split is exactly the model.
 
-The first term has the weight 1 in the units that it is written in, ``length - 0.5*width >= 2.3``,
-so that there is one number less to read.
+The first term has the weight 1 in the units of the printed split, ``length - 0.5*width >= 2.3``, so
+that there is one number less to read.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from hardwood.text.terms import Measure, exact_sum, measure_of
 if TYPE_CHECKING:
     from hardwood.model import ObliqueTree
 
-_MAX_DIGITS = 15  # that every float64 keeps
-_MORE_TRIES = 2  # with more digits than needed: the threshold may be shorter by more
+_MAX_DIGITS = 15  # digits that every float64 preserves
+_MORE_TRIES = 2  # tries with more digits than needed: the threshold may become shorter
 _SMALLEST_EXPONENT = -300
 
 
 @dataclass(frozen=True, eq=False)
 class ShortSplit:
-    """A split in short numbers.
+    """A split with short numbers.
 
     Attributes
     ----------
     weights, bias
-        (c,) and a number, in raw units.
+        (c,) weights and the bias, in raw units.
     moved
-        (n,) bool, which of the rows at the split it may send to the other side.
+        (n,) bool, the rows at the split that it may send to the other side.
     digits
-        Significant digits of its longest number; 0 where it is written without any.
+        Significant digits of its longest number; 0 without numbers.
     n_digits
-        Of all its numbers together.
+        Significant digits of all its numbers together.
     """
 
     weights: np.ndarray
@@ -52,26 +52,26 @@ class ShortSplit:
 def short_split(
     tree: ObliqueTree, separation: Separation, sides: Sides, *, most_moved: float, mean: float
 ) -> ShortSplit | None:
-    """Write the terms of a split in short numbers.
+    """Round the terms of a split to short numbers.
 
     Parameters
     ----------
     tree
-        Whose columns are weighed.
+        The tree.
     separation
         The terms, and their columns for the rows at the split.
     sides
-        Where these rows are to go.
+        The sides of these rows.
     most_moved
-        The weight of those that need not.
+        Maximum weight of rows that may change sides.
     mean
-        Mean over these rows of the score that the split had, in the units of the terms: the
-        threshold stays near to where it was.
+        Mean original score of these rows, in the units of the terms: the threshold stays close to
+        the original one.
 
     Returns
     -------
     split
-        None where no rounded numbers part the rows.
+        None if no rounded numbers separate the rows.
     """
     raw = np.zeros(tree.schema.n_columns)
     raw[separation.used] = separation.weights / tree.schema.column_scale[separation.used]
@@ -84,7 +84,7 @@ def short_split(
 
 
 class _Rounding:
-    """The terms of a split in the order and the units in which they are written."""
+    """The terms of a split in the order and the units of the printed split."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class _Rounding:
         self.columns = [term.column for term in terms]
         self.values = separation.values[:, np.searchsorted(separation.used, self.columns)]  # (n, t)
         self.norms = np.linalg.norm(self.values, axis=1)
-        # A term alone is written without its weight.
+        # A single term is printed without its weight.
         measures = [measure_of(self.schema, term, digits=1) for term in terms]
         measures = measures if len(terms) > 1 else [Measure(terms[0].name)]
         self.units = np.array([measure.unit for measure in measures])
@@ -107,10 +107,12 @@ class _Rounding:
         pairs = zip(terms, measures, strict=True)
         self.centers = [(term.center - measure.zero) / measure.unit for term, measure in pairs]
         shown = np.array([term.weight for term in terms]) * self.units
-        self.shown = shown / abs(shown[0])  # (t,) the weights as they are written
+        self.shown = shown / abs(shown[0])  # (t,) weights in the units of the printed split
         spread = self.schema.column_spread[self.columns] / self.units
         with np.errstate(divide="ignore", invalid="ignore"):
-            self.limits = spread[0] / spread  # what keeps the first term the most important one
+            self.limits = (
+                spread[0] / spread
+            )  # limits that keep the first term the most important one
         self.mean = mean / abs(shown[0])
         self.share = sides.weight / sides.weight.sum()
 
@@ -139,7 +141,7 @@ class _Rounding:
         return best
 
     def rounded(self, i: int, digits: int) -> float:
-        """Round a weight; down where it would overtake the first one."""
+        """Round a weight; toward zero if it would exceed that of the first term."""
         weight = float(self.shown[i])
         rounded = float(f"{weight:.{digits - 1}e}")
         if not abs(rounded) > self.limits[i]:
@@ -149,12 +151,12 @@ class _Rounding:
         return math.copysign(float(f"{whole}e{exponent}"), weight)
 
     def scores(self, shown: Sequence[float]) -> np.ndarray:
-        """Scores of the rows without the bias, (n,), by weights as they are written."""
+        """Return the scores of the rows without the bias, (n,), from rounded weights."""
         scores: np.ndarray = self.values @ (self.factors * shown)
         return scores
 
     def written(self, shown: Sequence[float], scores: np.ndarray) -> ShortSplit | None:
-        """Choose the threshold for weights; None where these do not part the rows."""
+        """Choose the threshold for weights; None if they do not separate the rows."""
         doubt = self.sides.doubt(self.factors * shown, self.norms)
         gap = self.sides.gap(scores, doubt)
         if not gap.moved <= self.most_moved:
@@ -162,7 +164,7 @@ class _Rounding:
         near = float(self.share @ scores) - self.mean
         at_center = [w * center for w, center in zip(shown, self.centers, strict=True)]
         found = self.threshold(_middle_half(gap, near, scores), near, at_center, shown[0])
-        if found is None or not gap.low < -found[0] < gap.high:  # too near for float64
+        if found is None or not gap.low < -found[0] < gap.high:  # too close for float64
             return None
         lengths = [_n_digits(weight) for weight in shown[1:]] + [found[1]]
         weights = np.zeros(self.schema.n_columns)
@@ -173,7 +175,7 @@ class _Rounding:
     def threshold(
         self, ends: tuple[float, float], near: float, at_center: list[float], sign: float
     ) -> tuple[float, int] | None:
-        """Choose the right side of the split, for scores between two; return bias and digits."""
+        """Choose the threshold between two scores; return bias and digits."""
         shift = exact_sum(at_center)
         low, high = sorted(sign * (shift + end) for end in ends)
         chosen = self.right_side(low, high, sign * (shift + near))
@@ -182,7 +184,7 @@ class _Rounding:
         return exact_sum([*at_center, -sign * chosen[0]]), chosen[1]
 
     def right_side(self, low: float, high: float, near: float) -> tuple[float, int] | None:
-        """Find the shortest number, date or duration between two, and the digits that write it."""
+        """Find the shortest number, date or duration between two, and its number of digits."""
         origin = self.schema.features[self.terms[0].feature].origin
         spread = float(self.schema.column_spread[self.columns[0]])
         if len(self.terms) > 1 or origin not in ("date", "duration"):
@@ -201,9 +203,9 @@ class _Rounding:
 def _membership(
     tree: ObliqueTree, separation: Separation, sides: Sides, most_moved: float, mean: float
 ) -> ShortSplit | None:
-    """Give the weight 1 or -1 to those levels of a feature that go elsewhere than the others.
+    """Set the weights of a feature's levels to 1 or -1 if they go to another side than the rest.
 
-    Such a split is written without numbers. Rows that were not given go where the terms send them.
+    Such a split is printed without numbers. Other rows go where the terms send them.
     """
     scores = separation.values @ separation.weights
     gap = sides.gap(scores, np.zeros_like(scores))
@@ -217,7 +219,7 @@ def _membership(
     feature = tree.columns[separation.used[0]].feature
     options = [j for j, c in enumerate(tree.columns) if c.feature == feature and c.kind != "number"]
     goes_right = weights[options] >= threshold
-    is_usual = threshold <= 0  # the side of rows for which none of them is on
+    is_usual = threshold <= 0  # the side of rows with all indicators 0
     if tree.schema.features[feature].levels and tree.schema.has_missing[feature]:  # no such rows
         is_usual = bool(goes_right.mean() > 0.5)
     weights[:] = 0.0
@@ -227,9 +229,9 @@ def _membership(
 
 
 def short_number(low: float, high: float, near: float) -> float | None:
-    """Find the number with the fewest digits between two, and of these the nearest to a third.
+    """Find the number with the fewest digits between two; on ties the one closest to a third.
 
-    None where float64 has none.
+    None if there is no float64 between them.
     """
     largest = max(abs(low), abs(high))
     if not 0 < largest < math.inf:
@@ -244,7 +246,7 @@ def short_number(low: float, high: float, near: float) -> float | None:
 
 
 def _whole_numbers(low: float, high: float, near: float) -> tuple[int, int, int]:
-    """Whole numbers of which one is between two others, if there is any, and nearest to a third."""
+    """Return candidates for the integer between two numbers that is closest to a third."""
     whole = min(max(round(near), math.floor(low)), math.ceil(high))
     return whole, whole + 1, whole - 1
 
@@ -261,7 +263,7 @@ def _n_digits(number: float) -> int:
 
 
 def _middle_half(gap: Gap, near: float, scores: np.ndarray) -> tuple[float, float]:
-    """Return the ends of the middle half of a gap; of an open one, of a part that reaches near."""
+    """Return the middle half of a gap; if it is open, that of a finite part."""
     reach = float(scores.std()) or 1.0
     low = gap.low if math.isfinite(gap.low) else min(gap.high, near) - reach
     high = gap.high if math.isfinite(gap.high) else max(gap.low, near) + reach

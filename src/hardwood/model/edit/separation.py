@@ -1,18 +1,18 @@
-r"""Fewer terms for a split that parts its rows as before.
+r"""Find a split with fewer terms that separates its rows as before.
 
-A split parts its rows by the sign of :math:`w \cdot x - t`. Of the rows alone, other weights and
-thresholds may do as well: `Sides.gap` says between which thresholds given weights do, and
-`fewest_terms` looks for few weights.
+A split separates its rows by the sign of :math:`w \cdot x - t`. Other weights and thresholds may
+separate the same rows: `Sides.gap` finds the thresholds for given weights, and `fewest_terms` finds
+a split with few weights.
 
-It removes terms one after the other, as backward elimination in regression does. When a term goes,
-the others take over what they can of it: they change so that the scores change least, in the mean
-square over the rows at the split. With the covariance :math:`G` of the columns and
-:math:`H = G^{-1}`, removing the terms :math:`A` costs and leaves
+It removes terms one after the other, like backward elimination in regression. When a term is
+removed, the other weights are adjusted to minimize the mean squared change of the scores over the
+rows at the split. With the covariance :math:`G` of the columns and
+:math:`H = G^{-1}`, the change and the new weights after removing the terms :math:`A` are
 
 .. math:: w_A^T H_{AA}^{-1} w_A, \qquad w - H_{\cdot A} H_{AA}^{-1} w_A
 
 (B. Hassibi and D. Stork, *Second order derivatives for network pruning*, 1992, for one term), and
-the inverse for those that are left is :math:`H - H_{\cdot A} H_{AA}^{-1} H_{A \cdot}`.
+the inverse for the remaining terms is :math:`H - H_{\cdot A} H_{AA}^{-1} H_{A \cdot}`.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ import numpy as np
 
 from hardwood.model.edit.each_split import RowsAtSplit
 
-_ROUNDING = 2.0**-24  # of one operation in float32
-# So many terms are tried together first; fewer only if they cannot all go.
+_ROUNDING = 2.0**-24  # rounding error of one operation in float32
+# Number of terms to try together first; fewer if not all of them can be removed.
 MOST_TOGETHER = 64
-_MOST_FAILURES = 32  # in a row, of the least important terms alone: then the others must stay, too
-# Few rows say little of how columns go together: this share of a made-up row per term says that
-# they do not, with the variance of training.
+_MOST_FAILURES = 32  # failures in a row with the least important terms: then all others stay, too
+# With few rows the covariance is unreliable: it is shrunk towards the training variances, with the
+# weight of this fraction of a row per term.
 _PRIOR_ROWS_PER_TERM = 0.1
-_LEAST_VARIANCE = 1e-6  # of a column that was constant in training
-_NARROW = 1e-9  # of a gap, relative to the scores: no short number would be in it
-_RIDGE = 1e-10  # relative; columns may be sums of others
+_LEAST_VARIANCE = 1e-6  # variance of a column that was constant in training
+_NARROW = 1e-9  # minimum gap relative to the scores; smaller gaps hold no short number
+_RIDGE = 1e-10  # relative; columns may be linearly dependent
 
 
 @dataclass(frozen=True)
 class Gap:
-    """Thresholds between ``low`` and ``high``, exclusive, and the weight of the rows they move."""
+    """Thresholds between ``low`` and ``high``, exclusive, and the weight of the rows that move."""
 
     low: float
     high: float
@@ -46,17 +46,17 @@ class Gap:
 
 @dataclass(frozen=True, eq=False)
 class Sides:
-    """Rows and the sides they are to take.
+    """Rows and their sides.
 
     Parameters
     ----------
     weight
-        (n,) what each counts.
+        (n,) row weights.
     goes_right
         (n,) bool.
     caution
-        What part of the largest possible error of the engine's sums a row must be away from the
-        threshold by: at 1 none can be moved unseen.
+        Minimum distance of a row from the threshold, as a fraction of the maximum error of the
+        engine's sums: with 1, rounding cannot move any row.
     """
 
     weight: np.ndarray
@@ -64,21 +64,21 @@ class Sides:
     caution: float
 
     def doubt(self, weights: np.ndarray, norms: np.ndarray) -> np.ndarray:
-        """Return how far the engine's scores, in float32, may be off, (n,).
+        """Return the maximum error of the engine's float32 scores, (n,).
 
-        ``norms`` (n,) are those of the rows in the columns that are weighed: of a sum, the sizes of
-        the terms add up to at most the product of the norms, and so much is the threshold near it.
+        ``norms`` (n,) are the norms of the rows in the columns used: the absolute terms of a sum
+        add up to at most the product of the norms.
         """
-        operations = 10 + weights.size / 16  # on the way of a term into the sum
+        operations = 10 + weights.size / 16  # operations for each term of the sum
         size = 2 * self.caution * _ROUNDING * operations * float(np.linalg.norm(weights))
         doubt: np.ndarray = size * norms
         return doubt
 
     def gap(self, scores: np.ndarray, doubt: np.ndarray) -> Gap:
-        """Find the thresholds that move the least weight of rows; of several gaps the widest.
+        """Find the thresholds that move the smallest weight of rows; on ties the widest gap.
 
-        A row stays on its side only where its score is further from the threshold than ``doubt``.
-        Half of a side stays at least: a split that has two sides keeps them.
+        A row keeps its side only if its score is further from the threshold than ``doubt``. At
+        least half of each side stays, so that a split with two sides keeps both.
         """
         right = scores[self.goes_right] - doubt[self.goes_right]  # thresholds must be below
         left = scores[~self.goes_right] + doubt[~self.goes_right]  # or above
@@ -86,7 +86,7 @@ class Sides:
         narrow = _NARROW * float(np.abs(scores).max(initial=0.0))
         if least - most > narrow:
             return Gap(float(most), float(least), 0.0)
-        # Only rows between these two can be moved by a threshold between them.
+        # A threshold between these two can move only the rows between them.
         near_right, near_left = right <= most, left >= least
         ends = np.concatenate([right[near_right], left[near_left]])
         order = np.argsort(ends, kind="stable")
@@ -102,12 +102,14 @@ class Sides:
         moved[widths <= narrow] = np.inf
         moved[moved_right > weight_right.sum() / 2] = np.inf
         moved[moved_left > weight_left.sum() / 2] = np.inf
-        best = moved <= moved.min() + 1e-9 * self.weight.sum()  # sums of weights are rounded
+        best = (
+            moved <= moved.min() + 1e-9 * self.weight.sum()
+        )  # tolerance for rounding of summed weights
         at = int(np.argmax(np.where(best, widths, -1.0)))
         return Gap(float(bounds[at]), float(bounds[at + 1]), float(moved[at]))
 
     def moved_by(self, scores: np.ndarray, doubt: np.ndarray, threshold: float) -> np.ndarray:
-        """Tell which rows are not surely on their sides, (n,) bool."""
+        """Return which rows may change sides, (n,) bool."""
         ahead = np.where(self.goes_right, scores - threshold, threshold - scores)
         moved: np.ndarray = ahead <= doubt
         return moved
@@ -115,12 +117,12 @@ class Sides:
 
 @dataclass(frozen=True, eq=False)
 class Separation:
-    """Terms that part rows.
+    """Terms that separate rows.
 
     Attributes
     ----------
     used
-        (t,) the columns that are weighed.
+        (t,) the columns used.
     weights
         (t,) in units of `Schema.column_scale`.
     values
@@ -128,7 +130,7 @@ class Separation:
     moved
         Weight of the rows that the best threshold moves.
     mean
-        Mean over the rows of the scores, without the bias, that the split had.
+        Mean original score of the rows, without the bias.
     """
 
     used: np.ndarray
@@ -154,24 +156,24 @@ def fewest_terms(
     at
         The rows.
     weights
-        (c,) of the split, in units of `Schema.column_scale`.
+        (c,) weights of the split, in units of `Schema.column_scale`.
     variance
-        (c,) of the columns in training, in these units.
+        (c,) training variances of the columns, in these units.
     sides
         The sides of the rows.
     price
-        How much weight of rows may be moved for each term that goes.
+        Weight of rows that may move per removed term.
     most_moved
-        And how much in all.
+        Maximum weight of rows that may move in total.
 
     Returns
     -------
     separation
-        With at least one term; as it was where none can go.
+        With at least one term; unchanged if none can be removed.
 
     Notes
     -----
-    O(n t^2) for t terms at most; (n, t) float64 are in memory.
+    At most O(n t^2) for t terms; the memory holds (n, t) float64.
     """
     used = np.flatnonzero(weights)
     values = at.columns[:, used].astype(np.float64)
@@ -197,31 +199,31 @@ def fewest_terms(
 
 
 class _Terms:
-    """Terms of which some have gone, and what the others would take over from each."""
+    """The remaining terms, and how the others would change if each was removed."""
 
     def __init__(self, weights: np.ndarray, values: np.ndarray, H: np.ndarray) -> None:
-        self.weights = weights  # (t,), 0 of those that have gone
+        self.weights = weights  # (t,), 0 for removed terms
         self.left = np.arange(weights.size)
         self.is_stuck = np.zeros(weights.size, dtype=bool)
         self._values = values  # (n, t)
-        self._H = H  # inverse covariance of those that are left
+        self._H = H  # inverse covariance of the remaining terms
         self._squares = np.einsum("ij,ij->i", values, values)
 
     @property
     def norms(self) -> np.ndarray:
-        """(n,) of the rows in the columns that are left."""
+        """(n,) norms of the rows in the remaining columns."""
         norms: np.ndarray = np.sqrt(np.maximum(self._squares, 0.0))
         return norms
 
     def next_to_go(self, size: int) -> np.ndarray:
-        """Return the least important terms, at most so many; one always stays."""
+        """Return the least important terms, at most this many; one always stays."""
         costs = self.weights[self.left] ** 2 / np.diag(self._H)
         costs[self.is_stuck[self.left]] = np.inf
         size = min(size, int(np.isfinite(costs).sum()), self.left.size - 1)
         return np.sort(self.left[np.argsort(costs, kind="stable")[:size]])
 
     def weights_without(self, group: np.ndarray) -> np.ndarray:
-        """Weights (t,) of the others, as they are after a group has gone."""
+        """Return the weights (t,) after removing a group."""
         goes, to_others = self._shares(group)
         weights = self.weights.copy()
         weights[self.left[~goes]] -= to_others @ weights[group]
@@ -229,7 +231,7 @@ class _Terms:
         return weights
 
     def remove(self, group: np.ndarray) -> None:
-        """Let a group go."""
+        """Remove a group."""
         goes, to_others = self._shares(group)
         self.weights = self.weights_without(group)
         self._H = self._H[np.ix_(~goes, ~goes)] - to_others @ self._H[np.ix_(goes, ~goes)]
@@ -237,7 +239,7 @@ class _Terms:
         self._squares -= (self._values[:, group] ** 2).sum(axis=1)
 
     def _shares(self, group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Which of those left are in a group, and what of them each other takes over, (t - g, g).
+        """Return which remaining terms are in a group, and the adjustment factors (t - g, g).
 
         ``group`` is in increasing order.
         """
@@ -250,13 +252,13 @@ class _Terms:
 def _inverse_covariance(
     values: np.ndarray, share: np.ndarray, means: np.ndarray, variance: np.ndarray
 ) -> np.ndarray:
-    """Inverse covariance of columns (n, t) over weighted rows, together with made-up ones."""
+    """Return the inverse of the shrunk covariance of columns (n, t) over weighted rows."""
     n_rows = 1 / float(share @ share)
-    n_made_up = _PRIOR_ROWS_PER_TERM * variance.size
+    n_prior = _PRIOR_ROWS_PER_TERM * variance.size
     of_rows = (values * share[:, None]).T @ values - np.outer(means, means)
     prior = np.diag(np.maximum(variance, _LEAST_VARIANCE))
-    covariance = (n_rows * of_rows + n_made_up * prior) / (n_rows + n_made_up)
-    deviation = np.sqrt(np.diag(covariance))  # divided by, lest columns of all sizes be one matrix
+    covariance = (n_rows * of_rows + n_prior * prior) / (n_rows + n_prior)
+    deviation = np.sqrt(np.diag(covariance))  # standardized, the matrix is well-conditioned
     correlation = covariance / np.outer(deviation, deviation)
     correlation[np.diag_indices(variance.size)] += _RIDGE
     inverse: np.ndarray = np.linalg.inv(correlation) / np.outer(deviation, deviation)

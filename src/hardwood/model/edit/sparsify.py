@@ -1,7 +1,7 @@
-"""Shorter splits: weights that no given row needs become exactly zero.
+"""Shorter splits: set weights to exactly zero if no given row needs them.
 
-Learning leaves small weights everywhere unless a penalty removes them, and splits that were learned
-as products of layers have no zeros at all.
+Without a penalty, training leaves small weights everywhere, and splits learned as products of
+layers have no zeros at all.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from hardwood.model.edit.each_split import (
 from hardwood.model.kinds.tree import ObliqueTree
 from hardwood.model.routed_rows import RoutedRows
 
-# Of a sum in float32: rounding of products, weights and sums, twice over.
+# Rounding error of float32 sums: of products, weights and sums, with a factor of two.
 _ROUNDING = 2.0**-23
-# So many terms are tried together first; alone only if they cannot all go.
+# Number of terms to try together first; fewer if not all of them can be removed.
 _GROUP = 64
 
 
 @dataclass(frozen=True, eq=False)
 class Sparsified:
-    """A tree with shorter splits, and what was changed.
+    """A tree with shorter splits, and the changes.
 
     Attributes
     ----------
     tree
         The same splits and leaves, with fewer weights.
     n_removed
-        How many weights of the splits have become zero.
+        Number of split weights set to zero.
     n_weights
-        How many were not zero before.
+        Number of nonzero split weights before.
     share_moved
-        Share of the given rows, by weight, that reach another leaf than before.
+        Fraction of the given rows, by weight, that reach another leaf than before.
     """
 
     tree: ObliqueTree
@@ -58,31 +58,31 @@ class Sparsified:
 def sparsify(
     tree: ObliqueTree, X: Any, *, tolerance: float = 0.0, sample_weight: Any = None
 ) -> Sparsified:
-    """Set weights of the splits to zero as long as given rows keep their ways.
+    """Set weights of the splits to zero as long as given rows keep their paths.
 
-    In each split the terms are tried from the least important up, importance being the weight times
-    the column's deviation; several at once, then fewer where these cannot all go. Terms go if the
-    rows at the split, but for a share that the tolerance allows, are still sent to the same sides
-    with the means over these rows in their place (which join the bias). The most important term of
-    a split always stays, and a split that no row reaches stays as it is.
+    In each split, terms are tried in order of importance (the weight times the standard deviation
+    of the column), the least important first; several at once, then fewer if not all of them can be
+    removed. A term is replaced by its average over the rows at the split, which is added to the
+    bias, if these rows, except for the fraction that the tolerance allows, keep their sides. The
+    most important term of a split always stays, and a split that no row reaches does not change.
 
     Parameters
     ----------
     tree
         The tree.
     X
-        A table, as for ``predict``. The more rows, the fewer surprises on others.
+        A table, as for ``predict``. With more rows, fewer other rows change their path.
     tolerance
-        Share of the rows, by weight, that may reach another leaf than before, in [0, 1).
+        Fraction of the rows, by weight, that may reach another leaf than before, in [0, 1).
     sample_weight
-        (n,) what each row counts; None: 1. Rows of weight 0 are as if absent.
+        (n,) row weights; None for equal weights. Rows of weight 0 are ignored.
 
     Notes
     -----
-    A row may be moved by any of the splits on its way, h of them in the mean. Each split may spend
-    the share tolerance / h of its rows, and what those before it have not spent. For c columns the
-    time is O(n h c log c) at most; the encoded rows of one split are in memory at a time, four
-    bytes per column.
+    Any split on a row's path may move it, h splits on average. Each split may move the fraction
+    tolerance / h of its rows, and what earlier splits have not used. For c columns, this takes at
+    most O(n h c log c); the memory holds the encoded rows of one split at a time, four bytes per
+    column.
     """
     check_tolerance(tolerance)
     rows = RoutedRows.of(tree, X, sample_weight)
@@ -107,12 +107,12 @@ def sparsify(
 
 
 def _shortened(tree: ObliqueTree, at: RowsAtSplit, allowance: float) -> Changed:
-    """Remove terms from a split as long as no more of its rows are moved, by weight, than allowed.
+    """Remove terms from a split as long as its moved rows stay within the allowed weight.
 
     Notes
     -----
-    The engine adds up in float32, here it is float64. A row whose score is so small that the two
-    may differ in its sign counts as moved by any change: no row is moved unseen.
+    The engine sums in float32, this function in float64. A row whose score is so small that the two
+    may differ in sign counts as moved by any change.
     """
     weights, bias = tree.weights[at.split].copy(), float(tree.bias[at.split])
     used = np.flatnonzero(weights)
@@ -142,7 +142,7 @@ def _shortened(tree: ObliqueTree, at: RowsAtSplit, allowance: float) -> Changed:
 
 
 class _Terms:
-    """The terms of a split for some rows, the least important first, in float64 a few at a time."""
+    """The terms of a split for some rows, the least important first, computed in float64."""
 
     def __init__(self, at: RowsAtSplit, used: np.ndarray, of_column: np.ndarray) -> None:
         self._columns = np.ascontiguousarray(at.columns.T[used])  # (t, n)
@@ -154,12 +154,12 @@ class _Terms:
         self.means = of_column * np.concatenate(means)
 
     def sum_of(self, first: int, last: int) -> np.ndarray:
-        """Return what the terms from ``first`` to before ``last`` add up to, (n,)."""
+        """Return the sum of the terms from ``first`` to before ``last``, (n,)."""
         sums: np.ndarray = self._weights[first:last] @ self._columns[first:last].astype(np.float64)
         return sums
 
     def size_of(self, first: int, last: int) -> np.ndarray:
-        """Return a bound of the size of these sums, and of what their means add up to, (n,)."""
+        """Return a bound on the absolute value of these sums, including their means, (n,)."""
         columns = np.abs(self._columns[first:last]).astype(np.float64)
         sizes: np.ndarray = np.abs(self._weights[first:last]) @ columns
         return sizes + np.abs(self.means[first:last]).sum()

@@ -1,4 +1,4 @@
-"""A latent tree and its predictor, as learned: the predictive form of `hardwood.nn.LatentTree`."""
+"""The latent tree model with its predictor: the predictive form of `hardwood.nn.LatentTree`."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 MAX_DEPTH = 16
 ACTIVATIONS = ("linear", "elu")
 
-# Rows are multiplied in blocks of this many, so that BLAS sums each in the same order, whatever
-# other rows there are.
+# Rows are multiplied in blocks of this size, so that the order of BLAS sums does not depend on
+# other rows.
 _BLOCK = 64
 _CHUNK = 4096
-_FURTHEST = 2.0**64  # scales from the center, as for soft ensembles
+_FURTHEST = 2.0**64  # scales from the center, like soft ensembles
 
 
 def _check_nodes(nodes: np.ndarray) -> None:
-    """Check that numbers of nodes are those of one tree."""
+    """Check that node numbers form one tree."""
     if len(nodes) == 0 or nodes[0] != 0:
         raise ValueError("nodes must begin with the root, 0")
     if (nodes[1:] <= nodes[:-1]).any() or nodes[-1] >= 2 ** (MAX_DEPTH + 1) - 1:
@@ -42,48 +42,49 @@ def _check_nodes(nodes: np.ndarray) -> None:
 
 
 class LatentTreeModel(Model):
-    r"""A tree that rows go down by shares, and a predictor on top, in raw feature units.
+    r"""A soft tree with a predictor on top of its traversals, in raw feature units.
 
-    Node t has the reward :math:`q_t(x)`, the score of the least sure split on the way to it, and
-    the traversal :math:`z_t(x) = \min(\max(q_t(x) + 1/2, 0), a_t)` [LT21, Proposition 1]. The
-    answer is :math:`\mathrm{link}(f(z(x), x))`. Activities a are part of the model: an answer
-    depends on its row alone. Nodes that are not active are not there.
+    Node t has the reward :math:`q_t(x)`, the score of the least certain split on the path to it,
+    and the traversal :math:`z_t(x) = \min(\max(q_t(x) + 1/2, 0), a_t)` [LT21, Proposition 1]. The
+    prediction is :math:`\mathrm{link}(f(z(x), x))`. The activities a are part of the model, so that
+    a prediction depends only on its row. Inactive nodes are not stored.
 
-    The value is frozen, as every model of hardwood.
+    The model is immutable, like all models.
 
     Parameters
     ----------
     nodes
-        (A,) numbers of the nodes in the heap order of a perfect tree, ascending, the root 0 first
-        and the parent of each among them: the children of t are 2t + 1 (left) and 2t + 2 (right).
+        (A,) node numbers in the heap order of a perfect tree, ascending, with the root 0 first and
+        the parent of every node: the children of t are 2t + 1 (left) and 2t + 2 (right).
     activity
-        (A,) float64 in (0, 1], no child's above its parent's.
+        (A,) float64 in (0, 1], at most that of the parent.
     weights, bias
         (S, c) and (S,) float64, per column of the schema in raw units, of the splits that lead to
         these nodes, in ascending order: see `splits`.
     head_weights, head_bias
-        Of the predictor's layers, one after the other, flat: each (out, in) and (out,). The first
-        takes z of the nodes and, with `skip_connection`, the columns of the schema; the last gives
-        k scores.
+        Weights (out, in) and biases (out,) of the predictor's layers, flat, one after the other.
+        The input of the first layer is z and, with `skip_connection`, the columns of the schema;
+        the last layer has k scores.
     widths
-        Outputs of all layers but the last; () for a linear predictor. Between layers is an ELU.
+        Number of outputs of all layers except the last; () for a linear predictor. ELU between
+        layers.
     skip_connection
-        Whether the predictor sees the row beside its traversals.
+        Whether the row is an input of the predictor besides its traversals.
     activation
-        ``"linear"``, or ``"elu"`` where scores of splits pass through an ELU.
+        ``"linear"``, or ``"elu"`` to apply an ELU to the scores of splits.
     schema
         How a table becomes the columns that the weights multiply.
     task, link, classes, target_names, record
-        The same as in `TreeEnsemble`.
+        See `TreeEnsemble`.
 
     Raises
     ------
     ValueError, TypeError
-        If the arrays are no such tree of finite numbers that fit the schema.
+        If the arrays do not form such a tree of finite numbers that matches the schema.
 
     Notes
     -----
-    NumPy computes, in float64; torch is not needed.
+    Predictions are computed by NumPy in float64; torch is not needed.
     """
 
     noun = "a latent tree"
@@ -164,11 +165,11 @@ class LatentTreeModel(Model):
                         f"row {_FURTHEST:.3g} scales from the center is no float64"
                     )
 
-    # What it is
+    # Properties
 
     @cached_property
     def splits(self) -> np.ndarray:
-        """Numbers of the nodes that are splits, ascending: the parents of all other nodes."""
+        """The node numbers of splits, ascending: the parents of all other nodes."""
         return _splits(self.nodes)
 
     @property
@@ -193,17 +194,17 @@ class LatentTreeModel(Model):
 
     @property
     def depth(self) -> int:
-        """Number of splits on the longest way from the root to an active node."""
+        """Number of splits on the longest path from the root to an active node."""
         return int(self.nodes[-1] + 1).bit_length() - 1
 
     @property
     def hard_trees(self) -> tuple[ObliqueTree, ...]:
-        """The tree of its splits, see `routes`, without answers."""
+        """The tree of its splits, without predictions: see `routes`."""
         return (self._routes,)
 
     def hard(self, what: str) -> NoReturn:
-        """Refuse: the tree is soft. `harden` makes a hard one of it."""
-        raise not_hard(what, "a latent tree, which is soft: give what its harden(X, y) returns")
+        """Raise an error: the tree is soft; use `harden`."""
+        raise not_hard(what, "a latent tree, which is soft: pass the result of its harden(X, y)")
 
     @property
     def _layer_sizes(self) -> list[tuple[int, int]]:
@@ -223,19 +224,19 @@ class LatentTreeModel(Model):
         return tuple(made)
 
     def split(self, index: int) -> Split:
-        """Return a split, numbered as in `splits`, to read; its scores are those before an ELU."""
+        """Return a view of a split, numbered as in `splits`; its scores are those before an ELU."""
         return self._routes.split(index)
 
-    # What it answers
+    # Predictions
 
     def traversals(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
-        """Return how much of each row passes each node, z (n, A) float64, in the order of nodes."""
+        """Return the traversals z (n, A) float64: how much of each row passes each node."""
         return self._ask(X, lambda columns: self._traversals(self._scores(columns)), n_jobs)
 
     def apply(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
         """Return the number of the last active node on each row's hard path, (n,) int64.
 
-        A row goes right where a score is at least 0, and stays at a node whose child on that side
+        A row goes right if the score is at least 0, and stays at a node if the child on that side
         is not active.
         """
         return self._ask(X, lambda columns: self._ends(self._scores(columns)), n_jobs)
@@ -250,11 +251,11 @@ class LatentTreeModel(Model):
     def _ask(
         self, X: Any, answer: Callable[[np.ndarray], np.ndarray], n_jobs: int | None = 1
     ) -> np.ndarray:
-        """Read a table and answer its rows, some at a time, by their columns (n, c) float64."""
+        """Read a table, and apply a function to its columns (n, c) float64 in blocks of rows."""
 
         def in_chunks(table: Any, n_threads: int) -> np.ndarray:
             chunks = [slice(i, i + _CHUNK) for i in range(0, table.shape[0], _CHUNK)]
-            with ThreadPoolExecutor(n_threads) as threads:  # NumPy lets go of the interpreter
+            with ThreadPoolExecutor(n_threads) as threads:  # NumPy releases the GIL
                 parts = threads.map(lambda rows: answer(self._columns(table[rows])), chunks)
                 return np.concatenate(list(parts))
 
@@ -270,7 +271,7 @@ class LatentTreeModel(Model):
 
     @cached_property
     def _ways(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Of every node but the root: the place of its parent, its split's, and the side."""
+        """For every node but the root: positions of its parent and of its split, and the side."""
         above = (self.nodes[1:] - 1) // 2
         place, own = np.searchsorted(self.nodes, above), np.searchsorted(self.splits, above)
         return place, own, np.where(self.nodes[1:] % 2 == 0, 1.0, -1.0)
@@ -309,9 +310,9 @@ class LatentTreeModel(Model):
     # Other forms
 
     def routes(self) -> ObliqueTree:
-        """Return the hard tree of the model's splits, without answers (all are 0).
+        """Return the hard tree of the model's splits, without predictions (all values are 0).
 
-        A side whose node is not active is a leaf, too: rows that go there stay at the split.
+        A side without an active node is a leaf, too: rows that go there stay at the split.
         """
         return self._routes
 
@@ -342,20 +343,20 @@ class LatentTreeModel(Model):
         leaves: Literal["constant", "linear"] = "constant",
         sample_weight: Any = None,
     ) -> ObliqueTree:
-        """Make a hard tree: every row goes one way, and leaves are fitted anew.
+        """Return a hard tree with the same splits and refitted leaves.
 
         Parameters
         ----------
         X
-            Rows to fit the leaves to: those that the tree was learned from.
+            Rows to fit the leaves to: the training rows.
         y
-            Their true answers. None: the model's own answers.
+            Their targets. None: the model's own predictions.
         leaves
-            ``"constant"``: means, or shares of classes. ``"linear"``: linear models of the row by
-            ridge regression; of classes and labels, and of numbers behind an exponential, they are
-            fitted to the model's scores, whatever y is.
+            ``"constant"``: means, or class frequencies. ``"linear"``: linear models of the row by
+            ridge regression. For classes, labels, and numbers with the link exp, they are fitted to
+            the model's scores instead of y.
         sample_weight
-            (n,) at least 0; None for ones.
+            (n,) at least 0; None for equal weights.
 
         Returns
         -------
@@ -369,7 +370,7 @@ class LatentTreeModel(Model):
     def hardening_cost(
         self, tree: ObliqueTree, X: Any, y: Any, sample_weight: Any = None
     ) -> HardeningCost:
-        """Compare the model with a hard tree, see `harden`, on rows whose answers are known."""
+        """Compare the model with a hard tree (see `harden`) on rows with known targets."""
         from hardwood.model.edit.harden import compared
 
         z = self.traversals(X)
@@ -378,7 +379,7 @@ class LatentTreeModel(Model):
         return compared(self, tree, X, y, sample_weight, reached=reached, n_leaves=self.n_leaves)
 
     def flops(self, X: Any = None) -> Flops:
-        """Operations per prediction, the same for every row: all splits and the predictor."""
+        """Count the operations per prediction, of all splits and the predictor, for any row."""
         of_weights = np.count_nonzero(self.weights) + np.count_nonzero(self.head_weights)
         all_rows = Operations(float(of_weights), float(of_weights), float(2 * self.n_nodes))
         return Flops(all_rows, all_rows)
@@ -392,7 +393,7 @@ class LatentTreeModel(Model):
 
 
 def times(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return rows (n, c) times weights (m, c), of which each row's is the same in any company."""
+    """Return rows (n, c) times weights (m, c); the result of a row does not depend on others."""
     n, c = rows.shape
     padded = np.zeros((-(-n // _BLOCK) * _BLOCK, c))
     padded[:n] = rows
@@ -401,7 +402,7 @@ def times(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def elu(values: np.ndarray) -> np.ndarray:
-    """Return values above 0 as they are, and e^v - 1 of those below."""
+    """Return the ELU of values: v above 0, and e^v - 1 below."""
     return np.where(values > 0, values, np.expm1(np.minimum(values, 0.0)))
 
 
@@ -418,14 +419,14 @@ def _check_activity(nodes: np.ndarray, activity: np.ndarray) -> None:
 
 
 def _check_reach(weights: np.ndarray, bias: np.ndarray, schema: Schema) -> None:
-    """Check that the scores of all splits are finite, whatever the row."""
+    """Check that the scores of all splits are finite for every row."""
     with np.errstate(over="ignore", invalid="ignore"):
         reach = np.abs(weights) @ (_FURTHEST * schema.column_scale) + np.abs(bias)
     if not np.isfinite(reach).all():
         split = int(np.argmin(np.isfinite(reach)))
         raise ValueError(
-            f"weights and bias of split {split} are too large: its score of a row {_FURTHEST:.3g} "
-            "scales from the center is no float64"
+            f"weights and bias of split {split} are too large: its score for a row {_FURTHEST:.3g} "
+            "scales from the center exceeds float64"
         )
 
 

@@ -1,4 +1,4 @@
-"""The policy tree: nodes with any number of children, and the probabilities of moving to them."""
+"""The policy tree: nodes with any number of children, chosen with probabilities."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ class PolicyTree(SingleTree):
     .. math:: s_i(x) = b_i + \sum_{j\ \text{number}} w_{ij} (x_j - c_j)
               + \sum_{j\ \text{level or flag that is on}} w_{ij}
 
-    where a missing number adds nothing. From a node p it moves to a child i with the probability
+    where a missing number adds nothing. From a node p, the row moves to child i with probability
 
     .. math:: \pi(i \mid p, x) = \frac{\exp s_i(x)}{\sum_{i' : \mathrm{parent}(i') = p}
               \exp s_{i'}(x)}
 
-    and the probability of a leaf is the product of those of the moves to it. The answer to a row is
-    the link of the scores of one leaf: of the leaf at the end of the **greedy** path, which goes to
-    the most probable child at every node, or of the **most probable** leaf. The two may differ: the
-    most probable leaf may lie below a child that is not the most probable.
+    and the probability of a leaf is the product of those on the path to it. The prediction is the
+    link of the scores of one leaf: the leaf at the end of the **greedy** path, which goes to the
+    most probable child at every node, or the **most probable** leaf. The two may differ: the most
+    probable leaf may be below a child that is not the most probable one.
 
-    The value is frozen: its arrays are read-only copies, it compares by value, and whatever changes
-    a tree returns a new one.
+    A tree is immutable: its arrays are read-only copies, it compares by value, and methods that
+    change it return a new tree.
 
     Parameters
     ----------
@@ -52,43 +52,43 @@ class PolicyTree(SingleTree):
         before their children. Nodes without children are the leaves, numbered in the order of
         nodes. ``[-1]`` is a single leaf.
     weights
-        (N, c) float64, per column of the schema: per raw unit of a number, or what a level or a
-        missing flag adds to the score of moving to the node. Those of the root are 0.
+        (N, c) float64, the weights of the score for moving to each node, per column of the schema:
+        per raw unit of a number, or for a level or a missing indicator. 0 for the root.
     bias
-        (N,) float64, the score where all numbers are at their centers and all flags are off; 0 for
+        (N,) float64, the score if all numbers are at their centers and all indicators are 0; 0 for
         the root.
     scores
-        (L, k) float64, what the leaves say, before the link.
+        (L, k) float64, the scores of the leaves, before the link.
     schema
         How a table becomes the columns that the weights multiply.
     task
-        ``"classification"``, ``"regression"`` or ``"multilabel"`` (k labels, each yes or no).
+        ``"classification"``, ``"regression"`` or ``"multilabel"`` (k binary labels).
     link
         From scores to outputs: ``"softmax"`` for classification, ``"identity"`` or ``"exp"`` for
-        regression, ``"logistic"`` for several labels. By default the first for the task.
+        regression, ``"logistic"`` for multilabel tasks. By default the first for the task.
     counts
-        (N,) weighted training samples that reached each node; optional.
+        (N,) weighted number of training samples at each node; optional.
     classes
         The k distinct labels, for classification.
     target_names
-        What is predicted: one name for classification, k names otherwise; optional.
+        Names of the targets: one for classification, k otherwise; optional.
     record
-        JSON-able notes of the training; optional.
+        JSON-compatible training record; optional.
 
     Raises
     ------
     ValueError, TypeError
-        If the arrays do not form exactly one tree with finite numbers that fits the schema; or if
+        If the arrays do not form exactly one tree of finite numbers that matches the schema; or if
         siblings differ by more than the maximum of float64.
 
     Notes
     -----
-    Of several children that are as probable, the last is taken, and so is of leaves: a tree with
-    two children everywhere goes right where :math:`s_{right} \ge s_{left}`, as `ObliqueTree` does,
-    and sends every row to the leaf to which `to_oblique` sends it.
+    On ties between children or leaves, the last one is taken: a tree with two children at every
+    split goes right if :math:`s_{right} \ge s_{left}`, like `ObliqueTree`, and sends every row to
+    the same leaf as `to_oblique`.
 
-    Splits are scored in float32, as differences from the first child, and probabilities made of
-    that in float64. No answer depends on other rows or on ``n_jobs``.
+    Splits are scored in float32, as differences from the first child, and probabilities are
+    computed from these in float64. Predictions do not depend on other rows or on ``n_jobs``.
 
     Examples
     --------
@@ -156,7 +156,7 @@ class PolicyTree(SingleTree):
                     "differ by more than the maximum of float64"
                 )
 
-    # What it is
+    # Properties
 
     @property
     def n_nodes(self) -> int:
@@ -180,23 +180,25 @@ class PolicyTree(SingleTree):
 
     @property
     def n_weights(self) -> int:
-        """Number of weights other than zero; of siblings, the first has none of its own."""
+        """Number of nonzero weights, relative to those of the first sibling."""
         return int(np.count_nonzero(self.relative_weights))
 
     def _full_sizes(self, height: Any = None) -> tuple[int, int, int]:
-        """Sizes of a policy tree of the same nodes, with all their weights."""
+        """Count splits, leaves and weights of a policy tree with the same nodes, without zeros."""
         if height is not None:
-            raise ValueError(f"of a policy tree, of must be the tree before; found {height!r:.80}")
+            raise ValueError(
+                f"for a policy tree, of must be the earlier tree; found {height!r:.80}"
+            )
         n_rows = self.n_nodes - 1 - self.n_splits
         return self.n_splits, self.n_leaves, n_rows * self.schema.n_columns
 
     @property
     def hard_trees(self) -> tuple[ObliqueTree, ...]:
-        """The oblique tree of one with two branches everywhere."""
+        """The oblique tree, if every split has two branches."""
         return (self.to_oblique(),) if self.is_binary else ()
 
     def hard(self, what: str) -> ObliqueTree:
-        """Return the oblique tree of one with two branches everywhere."""
+        """Return the oblique tree, if every split has two branches."""
         if self.is_binary:
             return self.to_oblique()
         branches = self.n_children[self.split_nodes]
@@ -207,7 +209,7 @@ class PolicyTree(SingleTree):
         )
 
     def split_weights(self) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
-        """Yield the sizes of what the branches of each split differ by, added up, and the rows."""
+        """Yield the absolute weight differences of the branches of each split, and its rows."""
         sizes = np.zeros((self.n_nodes, self.schema.n_columns))
         np.add.at(sizes, self.parents[1:], np.abs(self.relative_weights[1:]))
         at = self.split_nodes
@@ -221,7 +223,7 @@ class PolicyTree(SingleTree):
 
     @property
     def max_children(self) -> int:
-        """Number of children of the widest node; 0 of a single leaf."""
+        """Maximum number of children of a node; 0 for a single leaf."""
         return int(self.n_children.max())
 
     @cached_property
@@ -248,14 +250,14 @@ class PolicyTree(SingleTree):
         return _read_only(numbers)
 
     def children(self, node: int) -> tuple[int, ...]:
-        """Return the children of a node, in the order of nodes; none of a leaf."""
+        """Return the children of a node, in the order of nodes; empty for a leaf."""
         self._check_node(node)
         first = int(self._first_child[node])
         children: list[int] = self._siblings[first : first + int(self.n_children[node])].tolist()
         return tuple(children)
 
     def split(self, node: int) -> PolicySplit:
-        """View an internal node: its branches, what moves a row to each, in words and terms."""
+        """Return a view of an internal node: its branches with their scores."""
         self._check_node(node)
         if not self.n_children[node]:
             raise IndexError(f"node {node} is leaf {self.leaf_numbers[node]}, not a split")
@@ -275,27 +277,26 @@ class PolicyTree(SingleTree):
 
     @cached_property
     def is_binary(self) -> bool:
-        """Whether every internal node has two children, so that there is an oblique tree of it."""
+        """Whether every internal node has two children, so that `to_oblique` works."""
         return bool((self.n_children[self.split_nodes] == 2).all())
 
-    # Nothing but differences between siblings decides: each node is compared with its first
-    # sibling, which is ahead of itself by nothing.
+    # Only differences between siblings matter: each node is compared with its first sibling.
 
     @cached_property
     def relative_weights(self) -> np.ndarray:
-        """Weights of each node less those of its first sibling, (N, c); 0 for the root."""
+        """Weights of each node minus those of its first sibling, (N, c); 0 for the root."""
         with np.errstate(over="ignore"):
             return _read_only(self.weights - self.weights[self._first_sibling])
 
     @cached_property
     def relative_bias(self) -> np.ndarray:
-        """Bias of each node less that of its first sibling, (N,); 0 for the root."""
+        """Bias of each node minus that of its first sibling, (N,); 0 for the root."""
         with np.errstate(over="ignore"):
             return _read_only(self.bias - self.bias[self._first_sibling])
 
     @cached_property
     def _siblings(self) -> np.ndarray:
-        """Nodes but the root, those of one parent side by side, (N - 1,) int32."""
+        """All nodes except the root, grouped by parent, (N - 1,) int32."""
         order = np.argsort(self.parents[1:], kind="stable").astype(np.int32)
         return _read_only(order + np.int32(1))
 
@@ -311,7 +312,7 @@ class PolicyTree(SingleTree):
         first[1:] = self._siblings[self._first_child[self.parents[1:]]]
         return _read_only(first)
 
-    # What it answers
+    # Predictions
 
     def apply(self, X: Any, *, path: Path = "greedy", n_jobs: int | None = 1) -> np.ndarray:
         """Leaf number of each row, (n,) int32.
@@ -321,12 +322,12 @@ class PolicyTree(SingleTree):
         X
             Any table.
         path
-            ``"greedy"``: to the most probable child at every node. It costs the scores of the nodes
-            on the path: O(depth). ``"most_probable"``: the most probable of all leaves, exactly,
-            found by best-first search. It scores the nodes that are at least as probable as that
-            leaf: little more where the tree is sure, all nodes where it is not sure of anything.
+            ``"greedy"``: the most probable child at every node, which takes O(depth).
+            ``"most_probable"``: the most probable of all leaves, exactly, by best-first search. It
+            scores the nodes that are at least as probable as that leaf: few if the tree is certain,
+            all nodes in the worst case.
         n_jobs
-            Threads; -1 uses all processors.
+            Number of threads; -1 uses all processors.
         """
         most_probable = _is_most_probable(path)
         router = self._router
@@ -339,38 +340,37 @@ class PolicyTree(SingleTree):
         )
 
     def leaf_probabilities(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
-        """Probability of each leaf for each row, (n, L) float64: all nodes are scored."""
+        """Return the probability of each leaf for each row, (n, L) float64; scores all nodes."""
         probabilities = self._router.leaf_probabilities
         return engine.ask(self.schema, X, probabilities, n_jobs=n_jobs, who="PolicyTree")
 
     def predict(self, X: Any, *, path: Path = "greedy", n_jobs: int | None = 1) -> np.ndarray:
-        """Predict each row, by the leaf that `apply` finds with this ``path``.
+        """Predict each row, from the leaf that `apply` finds with this ``path``.
 
         Returns
         -------
-        answers
-            (n,) class labels, the first where several are as likely; (n,) values, or (n, k) where
-            there are k > 1; or (n, k) int64 of labels, 1 where the probability of yes is at least a
-            half.
+        predictions
+            (n,) class labels, the first one on ties; (n,) values, or (n, k) if k > 1; or (n, k)
+            int64 labels, 1 where the probability is at least 0.5.
         """
         decided: np.ndarray = self._leaf_answers[self.apply(X, path=path, n_jobs=n_jobs)]
         return decided
 
     def predict_proba(self, X: Any, *, path: Path = "greedy", n_jobs: int | None = 1) -> np.ndarray:
-        """Probabilities that the leaf of `apply` says, (n, k): of classes, or of yes per label."""
+        """Return the probabilities at the leaf that `apply` finds, (n, k): of classes or labels."""
         if self.task == "regression":
-            return super().predict_proba(X, n_jobs=n_jobs)  # says that there are none
+            return super().predict_proba(X, n_jobs=n_jobs)  # raises the error for regression
         outputs: np.ndarray = self.values[self.apply(X, path=path, n_jobs=n_jobs)]
         return outputs
 
     def decision_path(self, X: Any, *, path: Path = "greedy", n_jobs: int | None = 1) -> csr_array:
-        """Nodes on the way of each row to its leaf: 0/1 CSR (n, N)."""
+        """Return the nodes on the path of each row to its leaf: 0/1 CSR (n, N)."""
         leaves = self.apply(X, path=path, n_jobs=n_jobs)
         return paths.ways_to(self.parents, self.leaf_nodes[leaves])
 
     @cached_property
-    def values(self) -> np.ndarray:  # type: ignore[override]  # nobody writes it anyway
-        """What each leaf answers, (L, k): the link of its scores."""
+    def values(self) -> np.ndarray:  # type: ignore[override]  # read-only here
+        """The outputs of each leaf, (L, k): the link of its scores."""
         return _read_only(engine.linked(self.scores.copy(), self.link, 1))
 
     @cached_property
@@ -392,22 +392,22 @@ class PolicyTree(SingleTree):
         return cost.policy_flops(self, X)
 
     def to_oblique(self) -> ObliqueTree:
-        """Make the oblique tree of one with two branches everywhere.
+        """Convert a tree with two branches at every split to an oblique tree.
 
-        It sends every row to the leaf that the greedy path leads to, and answers the same; what
-        the policy says of the most probable leaf, and of probabilities, is lost.
+        It sends every row to the leaf of the greedy path, with the same prediction. Probabilities
+        of leaves, and with them the most probable leaf, are lost.
 
         Raises
         ------
         ValueError
-            If a node has another number of children than two.
+            If a node does not have exactly two children.
         """
         from hardwood.model.edit.rewrite import to_oblique
 
         return to_oblique(self)
 
     def simplify(self) -> PolicyTree:
-        """Drop what the greedy path does not need: see `rewrite.simplify_policy`."""
+        """Remove what the greedy path does not need: see `rewrite.simplify_policy`."""
         from hardwood.model.edit.rewrite import simplify_policy
 
         return simplify_policy(self)

@@ -1,4 +1,4 @@
-"""Soft oblique trees whose scores add up: the predictive form of the tree ensemble layer."""
+"""Ensembles of soft oblique trees: the predictive form of the tree ensemble layer."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from hardwood.model.edit.harden import HardeningCost
 
 MAX_DEPTH = 20
-# A row's entries are at most 2^64 scales from their centers where they meet the splits, and what a
-# split makes of such a row must be a float32.
+# The engine limits values to 2^64 scales from their centers, and the scores of such rows must be
+# float32.
 MAX_STEEPNESS = 2.0**56
 
 
@@ -38,20 +38,20 @@ def _check_sizes(weights: np.ndarray) -> None:
 
 
 class TreeEnsemble(Ensemble):
-    r"""Soft oblique trees in raw feature units, whose scores add up.
+    r"""An ensemble of soft oblique trees in raw feature units, whose scores are added up.
 
-    A row x has the score :math:`s_i(x)` at split i of a tree, as in `ObliqueTree`. The share
-    :math:`S(s_i(x))` of it goes right, the rest left. Where the share of leaf l of tree t is
-    :math:`P_{tl}(x)`, the answer is
+    A row x has the score :math:`s_i(x)` at split i of a tree, as in `ObliqueTree`. It goes right
+    with probability :math:`S(s_i(x))`, otherwise left. With the probability :math:`P_{tl}(x)` of
+    leaf l of tree t, the prediction is
 
     .. math:: f(x) = \mathrm{link}\Big(\sum_{t=1}^{T} \sum_{l=1}^{L} P_{tl}(x) O_{tl}\Big)
         \qquad \text{[TEL20, Eq. (1)-(3)]}
 
-    A smooth step S is 0 or 1 outside of a band of width gamma around the split, so that a row
-    reaches few leaves, and a prediction costs as much as the nodes that it reaches.
+    A smooth step S is 0 or 1 outside of a band of width gamma around the split. A row therefore
+    reaches few leaves, and the cost of a prediction depends on the nodes that it reaches.
 
-    The value is frozen: its arrays are read-only copies, it compares by value, and whatever changes
-    an ensemble returns a new one.
+    An ensemble is immutable: its arrays are read-only copies, it compares by value, and methods
+    that change it return a new one.
 
     Parameters
     ----------
@@ -64,40 +64,40 @@ class TreeEnsemble(Ensemble):
         (T, L, k) float64, the scores O of the L = 2^depth leaves, from left to right.
     gamma
         Width of the band in which a smooth step is neither 0 nor 1, in units of the splits' scores;
-        the unit of the logistic function.
+        for the logistic function, its scale.
     activation
         ``"smooth_step"`` of degree 3, ``"smooth_step_5"`` of degree 5, or ``"logistic"``, with
         which every row reaches every leaf.
     schema
         How a table becomes the columns that the weights multiply.
     task
-        ``"classification"``, ``"regression"`` or ``"multilabel"`` (k labels, each yes or no).
+        ``"classification"``, ``"regression"`` or ``"multilabel"`` (k binary labels).
     link
         From scores to outputs: ``"softmax"`` for classification, ``"identity"`` or ``"exp"`` for
-        regression, ``"logistic"`` for several labels. By default the first for the task.
+        regression, ``"logistic"`` for multilabel tasks. By default the first for the task.
     classes
         The k distinct labels, for classification.
     target_names
-        What is predicted: one name for classification, k names otherwise; optional.
+        Names of the targets: one for classification, k otherwise; optional.
     counts
-        (T, m + L) weighted training samples at each split, then at each leaf, of which those that
-        reach it in part count in part; optional.
+        (T, m + L) number of training samples at each split, then at each leaf, weighted by
+        `sample_weight` and by the probability of reaching it; optional.
     record
-        JSON-able notes of the training; optional.
+        JSON-compatible training record; optional.
 
     Raises
     ------
     ValueError, TypeError
-        If the arrays are no perfect trees of finite numbers that fit the schema; if the scores of
-        all trees may add up to more than float64 holds; or if a split is so steep that float32 does
-        not hold its scores: where the sum of its weights per scale of their columns, and its bias,
-        are more than 7e16 gamma. `harden` makes what such a split was meant to be.
+        If the arrays are not perfect trees of finite numbers that match the schema; if the scores
+        of all trees may add up to more than the maximum of float64; or if a split is so steep that
+        its scores exceed float32: if the sum of its weights per scale of their columns, and its
+        bias, exceed 7e16 gamma. Use `harden` instead of such a split.
 
     Notes
     -----
-    Splits are scored in float32, divided by gamma; of entries, 1.8e19 scales from the center are
-    the furthest. Shares are float32 and scores float64. No answer depends on other rows or on
-    ``n_jobs``.
+    Splits are scored in float32, divided by gamma; values are limited to 1.8e19 scales from the
+    center. Probabilities are float32 and scores float64. Predictions do not depend on other rows or
+    on ``n_jobs``.
 
     Examples
     --------
@@ -157,7 +157,7 @@ class TreeEnsemble(Ensemble):
         self.__dict__["gamma"] = structure.positive_number("gamma", self.gamma)
         _check_steepness(self.weights, self.bias, self.schema, self.gamma)
 
-    # What it is
+    # Properties
 
     @property
     def n_trees(self) -> int:
@@ -181,22 +181,22 @@ class TreeEnsemble(Ensemble):
 
     @property
     def depth(self) -> int:
-        """Number of splits on every way from a root to a leaf."""
+        """Number of splits on every path from a root to a leaf."""
         return int(self.weights.shape[1]).bit_length()
 
     @property
     def n_weights(self) -> int:
-        """Number of weights other than zero."""
+        """Number of nonzero weights."""
         return int(np.count_nonzero(self.weights))
 
     @property
     def hard_trees(self) -> tuple[ObliqueTree, ...]:
-        """None: its trees are soft."""
+        """Empty: the trees are soft."""
         return ()
 
     def hard(self, what: str) -> NoReturn:
-        """Refuse: the trees are soft. `harden` makes hard ones of them."""
-        raise not_hard(what, "an ensemble of soft trees: give what its harden() returns")
+        """Raise an error: the trees are soft; use `harden`."""
+        raise not_hard(what, "an ensemble of soft trees: pass the result of its harden()")
 
     def split_weights(self) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
         m = self.weights.shape[1]
@@ -204,10 +204,10 @@ class TreeEnsemble(Ensemble):
             yield weights, None if self.counts is None else self.counts[t, :m]
 
     def hard_tree(self, index: int) -> ObliqueTree:
-        """Return a tree taken hard: a regression tree of scores with all its splits and leaves.
+        """Return a tree as a hard regression tree of scores, with all its splits and leaves.
 
-        A row goes right where its score is at least 0: the side with the larger share. The tree has
-        no counts, since those of the soft tree count shares.
+        A row goes right if its score is at least 0: to the more probable side. The tree has no
+        counts, since those of the soft tree are weighted by probabilities.
         """
         if not 0 <= index < self.n_trees:
             raise IndexError(f"the ensemble has trees 0 to {self.n_trees - 1}, asked for {index}")
@@ -221,10 +221,10 @@ class TreeEnsemble(Ensemble):
             target_names=score_names(self.classes, self.target_names),
         )
 
-    # What it answers
+    # Predictions
 
     def reachable_leaves(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
-        """Count the leaves of each tree that some share of a row reaches, (n, T) int32."""
+        """Count the leaves of each tree that a row reaches, at least in part, (n, T) int32."""
         reachable = self._router.reachable
         return engine.ask(self.schema, X, reachable, n_jobs=n_jobs, who="TreeEnsemble")
 
@@ -248,13 +248,13 @@ class TreeEnsemble(Ensemble):
         return cost.soft_flops(self, X)
 
     def harden(self) -> ObliqueForest:
-        """Make hard trees of the soft ones, each simplified; `hardening_cost` says what it costs.
+        """Return hard trees with the same splits, simplified; `hardening_cost` compares both.
 
         Returns
         -------
         forest
-            A sum with the same link. Every row goes to the leaf that `hard_tree` sends it to. What
-            no row of a table reaches is still there; `ObliqueTree.prune` removes it.
+            A sum with the same link. Every row goes to the leaf that `hard_tree` sends it to.
+            `ObliqueTree.prune` removes nodes that no row of a table reaches.
         """
         trees = [self.hard_tree(i).simplify() for i in range(self.n_trees)]
         hardened = {"gamma": self.gamma, "activation": self.activation}
@@ -268,7 +268,7 @@ class TreeEnsemble(Ensemble):
         )
 
     def hardening_cost(self, X: Any, y: Any, sample_weight: Any = None) -> HardeningCost:
-        """Compare the ensemble with `harden` on rows: see `hardwood.model.edit.harden`."""
+        """Compare the ensemble with its hard trees on rows: see `hardwood.model.edit.harden`."""
         from hardwood.model.edit.harden import hardening_cost
 
         return hardening_cost(self, X, y, sample_weight)
@@ -282,13 +282,13 @@ class TreeEnsemble(Ensemble):
 
 
 def _check_steepness(weights: np.ndarray, bias: np.ndarray, schema: Schema, gamma: float) -> None:
-    """Check that the scores of all splits, divided by gamma, are float32 whatever the row."""
+    """Check that the scores of all splits, divided by gamma, fit into float32 for every row."""
     with np.errstate(over="ignore"):
         steepness = (np.abs(weights) @ schema.column_scale + np.abs(bias)) / gamma  # (T, m)
     if not (steepness <= MAX_STEEPNESS).all():
         tree, split = np.argwhere(~(steepness <= MAX_STEEPNESS))[0].tolist()
         raise ValueError(
             f"split {split} of tree {tree} is too steep to be soft: its weights and bias are "
-            f"{steepness[tree, split]:.3g} gamma, more than {MAX_STEEPNESS:.3g}. Give a larger "
+            f"{steepness[tree, split]:.3g} gamma, more than {MAX_STEEPNESS:.3g}. Use a larger "
             "gamma, or a hard tree"
         )

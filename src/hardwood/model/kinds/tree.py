@@ -1,4 +1,4 @@
-"""The hard oblique tree: a frozen value of arrays, and the one way it routes and answers."""
+"""The hard oblique tree: immutable arrays, routing and prediction."""
 
 from __future__ import annotations
 
@@ -31,59 +31,60 @@ class ObliqueTree(SingleTree):
     .. math:: s_i(x) = b_i + \sum_{j\ \text{number}} w_{ij} (x_j - c_j)
               + \sum_{j\ \text{level or flag that is on}} w_{ij}
 
-    at split ``i``, where a missing number adds nothing, and goes **right when** ``s_i(x) >= 0``.
-    At leaf ``l`` it is answered by the leaf's values, or where the tree has linear leaves by the
-    link of the leaf's own scores, which are made like those of a split:
+    at split ``i``, where a missing number adds nothing, and goes **right if** ``s_i(x) >= 0``. The
+    prediction at leaf ``l`` are the values of the leaf or, in a tree with linear leaves, the link
+    of the leaf's scores, which are computed like those of a split:
 
     .. math:: \mathrm{link}\Big(v_l + \sum_{j\ \text{number}} A_{lj} (x_j - c_j)
               + \sum_{j\ \text{level or flag that is on}} A_{lj}\Big)
 
-    The value is frozen: its arrays are read-only copies, it compares by value, and whatever changes
-    a tree returns a new one.
+    A tree is immutable: its arrays are read-only copies, it compares by value, and methods that
+    change it return a new tree.
 
     Parameters
     ----------
     weights
-        (m, c) float64, per column of the schema: per raw unit of a number, or what a level or a
-        missing flag adds.
+        (m, c) float64, per column of the schema: per raw unit of a number, or for a level or a
+        missing indicator.
     bias
         (m,) float64.
     children
-        (m, 2) int32, left and right: a split by its number, leaf ``l`` as ``-1 - l``. Parents come
-        before their children; split 0 is the root. ``m = 0`` is a single leaf.
+        (m, 2) int32, left and right child: a split number, or ``-1 - l`` for leaf ``l``. Parents
+        come before their children; split 0 is the root. ``m = 0`` is a single leaf.
     values
-        (L, k) float64, the answer at each leaf: class probabilities, probabilities of yes for each
-        label, or the regression outputs. With ``leaf_weights``: its scores at the centers.
+        (L, k) float64, the prediction at each leaf: class probabilities, label probabilities, or
+        regression outputs. With ``leaf_weights``: its scores at the centers.
     schema
         How a table becomes the columns that the weights multiply.
     task
-        ``"classification"``, ``"regression"`` or ``"multilabel"`` (k labels, each yes or no).
+        ``"classification"``, ``"regression"`` or ``"multilabel"`` (k binary labels).
     counts
-        (m + L,) weighted training samples that reached each split, then each leaf; optional.
+        (m + L,) weighted number of training samples at each split, then each leaf; optional.
     classes
         The k distinct labels of a classification tree.
     target_names
-        What is predicted: one name for classification, k names otherwise; optional.
+        Names of the targets: one for classification, k otherwise; optional.
     record
-        JSON-able notes of the training; optional.
+        JSON-compatible training record; optional.
     leaf_weights
-        (L, k, c) float64, the weights of linear leaves per column of the schema, in raw units as
-        ``weights`` are; None for leaves that are constant.
+        (L, k, c) float64, the weights of linear leaves per column of the schema, in raw units like
+        ``weights``; None for constant leaves.
     link
         From the scores of linear leaves to outputs: ``"softmax"`` for classification,
-        ``"identity"`` or ``"exp"`` for regression, ``"logistic"`` for several labels. Constant
-        leaves have none, ``"identity"``.
+        ``"identity"`` or ``"exp"`` for regression, ``"logistic"`` for multilabel tasks.
+        ``"identity"`` for constant leaves.
 
     Raises
     ------
     ValueError, TypeError
-        If the arrays do not form exactly one tree with finite numbers that fits the schema.
+        If the arrays do not form exactly one tree of finite numbers that matches the schema.
 
     Notes
     -----
-    Rows meet the engine in float32 once their centers are subtracted, so that large offsets cost
-    nothing. Splits are scored in float32. Leaves are scored in float64, with an error of at most
-    6e-8 of the sum of the terms' sizes. No answer depends on other rows or on ``n_jobs``.
+    Rows are converted to float32 after their centers are subtracted, so that large offsets do not
+    reduce the accuracy. Splits are scored in float32. Leaves are scored in float64, with an error
+    of at most 6e-8 of the sum of the absolute terms. Predictions do not depend on other rows or on
+    ``n_jobs``.
     """
 
     noun = "a tree"
@@ -147,14 +148,14 @@ class ObliqueTree(SingleTree):
         leaf_weights: Any = None,
         link: Link | None = None,
     ) -> ObliqueTree:
-        """Make a tree from plain arrays.
+        """Create a tree from plain arrays.
 
-        Give ``thresholds`` (a split reads ``w.x >= t``) or ``bias``. Without ``children`` the tree
-        is perfect and in heap order: split ``i`` has the children ``2i + 1`` and ``2i + 2``.
-        Without ``schema`` every column is a number. Without ``task`` it classifies where there are
-        ``classes``, and otherwise is a regression tree, whose ``values`` may be a plain list with
-        one number per leaf, and its ``leaf_weights`` one row per leaf. Without ``link`` linear
-        leaves have that of the task: softmax, identity or logistic.
+        Pass ``thresholds`` (a split is ``w.x >= t``) or ``bias``. Without ``children``, the tree is
+        perfect and in heap order: split ``i`` has the children ``2i + 1`` and ``2i + 2``. Without
+        ``schema``, every column is a number. Without ``task``, it is a classification tree if there
+        are ``classes``, and otherwise a regression tree; its ``values`` may be a list with one
+        number per leaf, and its ``leaf_weights`` one row per leaf. Without ``link``, linear leaves
+        have the link of the task: softmax, identity or logistic.
 
         Examples
         --------
@@ -199,7 +200,7 @@ class ObliqueTree(SingleTree):
             link=link,
         )
 
-    # What it is
+    # Properties
 
     @property
     def n_splits(self) -> int:
@@ -218,12 +219,12 @@ class ObliqueTree(SingleTree):
 
     @property
     def n_weights(self) -> int:
-        """Number of weights other than zero, of splits and of linear leaves."""
+        """Number of nonzero weights, of splits and of linear leaves."""
         return int(cost.node_weights(self).sum())
 
     @property
     def has_linear_leaves(self) -> bool:
-        """Whether leaves answer by a linear model of the row, not by a constant."""
+        """Whether leaves predict by a linear model of the row instead of a constant."""
         return self.leaf_weights is not None
 
     @property
@@ -237,7 +238,7 @@ class ObliqueTree(SingleTree):
 
     @cached_property
     def thresholds(self) -> np.ndarray:
-        """Right-hand sides in raw units, (m,): with no entry missing, right is ``w.x >= t``."""
+        """Thresholds in raw units, (m,): without missing values, right is ``w.x >= t``."""
         thresholds: np.ndarray
         with np.errstate(over="ignore", invalid="ignore"):
             thresholds = self.weights @ self.schema.column_center - self.bias
@@ -250,13 +251,13 @@ class ObliqueTree(SingleTree):
         return paths.node_depths(self.children)
 
     def split(self, index: int) -> Split:
-        """View one split: its terms, threshold, children and its ``condition`` in words."""
+        """Return a view of one split: its terms, threshold, children and ``condition`` as text."""
         if not 0 <= index < self.n_splits:
             raise IndexError(f"the tree has splits 0 to {self.n_splits - 1}, asked for {index}")
         return Split(self, int(index))
 
     def linear_leaf(self, index: int, output: int = 0) -> LinearLeaf:
-        """View the linear model of one output of a leaf: its terms and its ``formula`` in words."""
+        """Return a view of one output of a linear leaf: its terms and ``formula`` as text."""
         if self.leaf_weights is None:
             raise TypeError("the leaves of this tree are constant: look at values[leaf]")
         for what, i, n in (("leaves", index, self.n_leaves), ("outputs", output, self.n_outputs)):
@@ -264,14 +265,14 @@ class ObliqueTree(SingleTree):
                 raise IndexError(f"the tree has {what} 0 to {n - 1}, asked for {i}")
         return LinearLeaf(self, int(index), int(output))
 
-    # What it answers
+    # Predictions
 
     def apply(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
-        """Leaf number of each row, (n,) int32; ``n_jobs=-1`` uses all processors."""
+        """Return the leaf number of each row, (n,) int32; ``n_jobs=-1`` uses all processors."""
         return engine.ask(self.schema, X, self._router.apply, n_jobs=n_jobs, who="ObliqueTree")
 
     def decision_path(self, X: Any, *, n_jobs: int | None = 1) -> csr_array:
-        """Nodes visited by each row: 0/1 CSR (n, m + L), splits first, then leaves."""
+        """Return the nodes visited by each row: 0/1 CSR (n, m + L), splits first, then leaves."""
         return paths.visited_nodes(self.children, self.apply(X, n_jobs=n_jobs))
 
     @cached_property
@@ -287,7 +288,7 @@ class ObliqueTree(SingleTree):
         if not self.schema.is_numeric:
             return engine.not_for_the_engine
         answer_one = partial(self._router.answer_one, self._leaf_models)
-        # The engine takes the link of linear leaves itself.
+        # The engine applies the link of linear leaves itself.
         return engine.one_row_answer(answer_one, self.n_outputs, "identity")
 
     def outputs(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
@@ -303,7 +304,7 @@ class ObliqueTree(SingleTree):
         return cost.tree_flops(self, X)
 
     def simplify(self) -> ObliqueTree:
-        """Drop what does not matter: see :func:`hardwood.model.edit.rewrite.simplify`."""
+        """Remove splits without effect: see :func:`hardwood.model.edit.rewrite.simplify`."""
         from hardwood.model.edit.rewrite import simplify
 
         return simplify(self)
@@ -329,8 +330,9 @@ class ObliqueTree(SingleTree):
     ) -> ObliqueTree:
         """Make the tree smaller: see `hardwood.model.edit.prune`.
 
-        ``prune(X)`` removes what no row reaches; ``prune(X, y, alpha=0.01)`` also what gains less
-        than that per leaf; ``prune(X, y, validation=(X_valid, y_valid))`` what does not help there.
+        ``prune(X)`` removes nodes that no row reaches. ``prune(X, y, alpha=0.01)`` also removes
+        splits that reduce the loss by less than alpha per leaf, and
+        ``prune(X, y, validation=(X_valid, y_valid))`` those that do not help on validation rows.
         """
         from hardwood.model.edit import prune
 
@@ -356,7 +358,7 @@ class ObliqueTree(SingleTree):
         criterion: Any = None,
         complexity: Complexity = "leaves",
     ) -> PruningPath:
-        """All prunings worth their size: see `hardwood.model.edit.cost_complexity_path`."""
+        """Return all optimal prunings: see `hardwood.model.edit.cost_complexity_path`."""
         from hardwood.model.edit import cost_complexity_path
 
         return cost_complexity_path(
@@ -364,13 +366,13 @@ class ObliqueTree(SingleTree):
         )
 
     def sparsify(self, X: Any, *, tolerance: float = 0.0, sample_weight: Any = None) -> ObliqueTree:
-        """Drop terms of splits that no row needs: see `hardwood.model.edit.sparsify`."""
+        """Remove terms of splits that no row needs: see `hardwood.model.edit.sparsify`."""
         from hardwood.model.edit import sparsify
 
         return sparsify(self, X, tolerance=tolerance, sample_weight=sample_weight).tree
 
     def readable(self, X: Any, *, tolerance: float = 0.0, sample_weight: Any = None) -> Readable:
-        """Give splits few terms and short numbers: see `hardwood.model.edit.readable.readable`."""
+        """Rewrite splits with few terms and digits: see `hardwood.model.edit.readable.readable`."""
         from hardwood.model.edit.readable import readable
 
         return readable(self, X, tolerance=tolerance, sample_weight=sample_weight)
@@ -394,7 +396,7 @@ def _bias(weights: np.ndarray, schema: Schema, thresholds: Any, bias: Any) -> An
 
 
 def heap_children(n_splits: int) -> np.ndarray:
-    """Children of a perfect tree in heap order, (m, 2); ``n_splits`` is 0, 1, 3, 7, ..."""
+    """Return the children of a perfect tree in heap order, (m, 2); m is 0, 1, 3, 7, ..."""
     if n_splits & (n_splits + 1):
         raise ValueError(
             f"{n_splits} splits do not fill a perfect tree (0, 1, 3, 7, ...): give children"

@@ -5,6 +5,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,11 +16,25 @@ namespace hardwood {
 
 namespace nb = nanobind;
 
+// An array whose entries lie where their type must: others, such as views into bytes, are refused.
+template <class T, class... Config>
+class AlignedArray : public nb::ndarray<T, Config...> {
+ public:
+  using Base = nb::ndarray<T, Config...>;
+  AlignedArray() = default;
+  explicit AlignedArray(const Base& base) : Base(base) {}
+};
+
+template <class T>
+bool is_aligned(const T* data, std::size_t size = sizeof(T)) {
+  return reinterpret_cast<std::uintptr_t>(data) % size == 0;
+}
+
 template <class T, int kDim>
-using Array = nb::ndarray<const T, nb::ndim<kDim>, nb::c_contig, nb::device::cpu>;
+using Array = AlignedArray<const T, nb::ndim<kDim>, nb::c_contig, nb::device::cpu>;
 // Memory of the caller's that is written to.
 template <class T, int kDim>
-using Result = nb::ndarray<T, nb::ndim<kDim>, nb::c_contig, nb::device::cpu>;
+using Result = AlignedArray<T, nb::ndim<kDim>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Array1 = Array<T, 1>;
 template <class T>
@@ -59,3 +74,17 @@ void bind_counterfactual(nb::module_& m);
 void bind_core(nb::module_& m);
 
 }  // namespace hardwood
+
+template <class T, class... Config>
+struct nanobind::detail::type_caster<hardwood::AlignedArray<T, Config...>> {
+  using Base = make_caster<typename hardwood::AlignedArray<T, Config...>::Base>;
+  using Aligned = hardwood::AlignedArray<T, Config...>;
+  NB_TYPE_CASTER(Aligned, Base::Name)
+
+  bool from_python(handle from, std::uint32_t flags, cleanup_list* cleanup) noexcept {
+    Base base;
+    if (!base.from_python(from, flags, cleanup)) return false;
+    value = Aligned(base.value);
+    return hardwood::is_aligned(value.data());
+  }
+};

@@ -380,6 +380,22 @@ def of_function(name: str, arguments: Callable[[Objects], Arguments]) -> Seed:
     return lambda o: (getattr(_native, name), arguments(o))
 
 
+def linear_split_arguments(o: Objects) -> Arguments:
+    """Two candidates of three bins, the second with missing values."""
+    return {
+        "columns": normal(o.rng, N, 2),
+        "slope": normal(o.rng, N, K),
+        "curvature": np.ones((N, K)),
+        "count": np.ones(N),
+        "bins": o.rng.integers(0, 3, (2, N)).astype("u2"),
+        "n_bins": [3, 3],
+        "has_missing": [False, True],
+        "l2": np.ones(2),
+        "min_count": 1.0,
+        "n_threads": 2,
+    }
+
+
 def any_rows(o: Objects) -> Any:
     return o.rows() if o.mixed or o.rng.random() < 0.5 else o.sparse_rows()
 
@@ -668,6 +684,7 @@ SEEDS: dict[str, Seed] = {
     ),
     "fit": of_function("fit", Objects.fit_arguments),
     "fit_greedy": of_function("fit_greedy", Objects.greedy_arguments),
+    "linear_splits": of_function("linear_splits", linear_split_arguments),
     "bootstrap_counts": of_function(
         "bootstrap_counts", lambda o: {"n_rows": 9, "n_draws": 9, "seed": 1, "member": 0}
     ),

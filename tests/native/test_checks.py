@@ -121,3 +121,13 @@ def test_contexts_are_not_infinite():
     engine = _native.BanditEngine(2, 3, 2, BANDIT, 1)
     with pytest.raises(ValueError, match="must not be infinite"):
         engine.decide(np.array([1, np.inf], "f4"), None)
+
+
+def test_arrays_are_aligned():
+    room = np.zeros(8 * 7 + 1, "u1")
+    x = np.frombuffer(room.data, "f8", 7, offset=1)
+    schema = Schema.numeric(7)
+    with pytest.raises(ValueError, match="X must be aligned"):
+        schema.encoder.encode(x[None])
+    with pytest.raises(TypeError):
+        _native.apply_link(np.frombuffer(room.data, "f8", 6, offset=1).reshape(2, 3), "exp")

@@ -6,6 +6,9 @@ namespace hardwood {
 
 namespace {
 
+constexpr int kMostBins = 1 << 16;  // of 16-bit numbers
+constexpr std::size_t kMostColumns = 4096, kMostSums = std::size_t{1} << 31;
+
 nb::tuple linear_splits(Array2<double> columns, Array2<double> slope, Array2<double> curvature,
                         Array1<double> count, Array2<std::uint16_t> bins,
                         const std::vector<int>& n_bins, const std::vector<bool>& has_missing,
@@ -17,11 +20,21 @@ nb::tuple linear_splits(Array2<double> columns, Array2<double> slope, Array2<dou
               count.size() == n && bins.shape(1) == n && l2.size() == q,
           "rows differ in number");
   require(n_bins.size() == f && has_missing.size() == f, "candidates differ in number");
-  require(n_threads >= 1, "n_threads must be at least 1");
+  checked_range("the number of columns", q, 1, kMostColumns);
+  checked_range("the number of outputs", k, 1, kMany);
+  checked_threads(n_threads);
+  require_finite_entries("columns", columns);
+  require_finite_entries("slope", slope);
+  require_not_negative("curvature", curvature);
+  require_not_negative("count", count);
+  require_not_negative("l2", l2);
+  require(min_count >= 0, "min_count must not be negative");
   std::vector<SplitCandidate> candidates(f);
   for (std::size_t c = 0; c < f; ++c) {
     candidates[c] = {bins.data() + c * n, n_bins[c], has_missing[c]};
-    require(n_bins[c] >= 1, "a candidate has no bins");
+    checked_range("n_bins", n_bins[c], 1, kMostBins);
+    const std::size_t n_sums = k * (q + q * (q + 1) / 2);
+    require(n_sums * n_bins[c] <= kMostSums, "sums of a candidate's bins would be too large");
     for (std::size_t i = 0; i < n; ++i)
       require(candidates[c].bin[i] < n_bins[c], "a bin is out of range");
   }

@@ -24,6 +24,9 @@ TableArrays::TableArrays(const Encoder& encoder, const nb::object& X) {
               (values_.dtype() == nb::dtype<float>() || values_.dtype() == nb::dtype<double>()),
           "X must be float32 or float64, contiguous (n, p) or a CSR matrix");
   const bool is_float = values_.dtype() == nb::dtype<float>();
+  require(is_aligned(static_cast<const char*>(values_.data()),
+                     is_float ? sizeof(float) : sizeof(double)),
+          "X must be aligned to its entries");
   source_.values = values_.data();
   source_.n_features = encoder.encoding().n_features;
   if (!is_sparse) {

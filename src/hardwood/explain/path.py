@@ -224,7 +224,9 @@ class ForestPath(Report):
     def title(self) -> str:
         """Prediction of the forest, and how it combines its trees."""
         shown = ", ".join(map(format_number, self.outputs[:4])) + ", ..." * (len(self.outputs) > 4)
-        return f"{self.combine} of {plural(len(self), 'tree')}: {self.prediction} ({shown})"
+        is_number = isinstance(self.prediction, float | np.ndarray)  # then the outputs say it all
+        prediction = shown if is_number else f"{self.prediction} ({shown})"
+        return f"{self.combine} of {plural(len(self), 'tree')}: {prediction}"
 
     def _blocks(self) -> Sequence[Block]:
         rows = []

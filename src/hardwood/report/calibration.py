@@ -99,7 +99,7 @@ def calibrations(
         labels = zip(names, outputs.T, truth.T, strict=True)
         each = [calibration(*label, weight, n_bins) for label in labels]
         of_all = np.repeat(weight, len(each))
-        together = calibration("all labels", outputs.ravel(), truth.ravel(), of_all, n_bins)
+        together = calibration("all labels, pooled", outputs.ravel(), truth.ravel(), of_all, n_bins)
         return (together, *each) if len(each) > 1 else tuple(each)
     each = [
         calibration(name, outputs[:, c], (truth == c).astype(np.float64), weight, n_bins)

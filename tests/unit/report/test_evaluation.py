@@ -109,7 +109,7 @@ def test_numbers_and_labels(rng):
     assert found["accuracy of b"].value == pytest.approx(
         np.mean(labels.predict(rows)[:, 1] == y[:, 1])
     )
-    assert [c.of for c in found.calibration] == ["all labels", "a", "b", "c"]
+    assert [c.of for c in found.calibration] == ["all labels, pooled", "a", "b", "c"]
     assert found.target == ("a", "b", "c")
 
 

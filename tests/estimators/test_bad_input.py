@@ -114,7 +114,7 @@ def test_one_row_is_not_enough():
 
 
 def test_one_row_many_times_is_one_row():
-    with pytest.raises(ValueError, match="30 row.* all equal"):
+    with pytest.raises(ValueError, match="30 row.* are equal"):
         DGTRegressor().fit(np.ones((30, 2)), np.ones(30))
 
 

@@ -249,7 +249,7 @@ def test_an_interrupt_keeps_the_best_tree_so_far():
         ({"parents": [-1, 0, 3, 2]}, r"parents\[2\] must be a number from 0 to 1, got 3"),
         ({"parents": [-1, 0, 1]}, "at least one node with two or more children"),
         ({"parents": "binary"}, "parents must be None or a sequence"),
-        ({"parents": [-1, 0, 0], "init": "axis"}, "init gives the topology"),
+        ({"parents": [-1, 0, 0], "init": "axis"}, "both give the topology"),
         ({"init": "best"}, "init must be"),
         ({"loss": lambda f, y: f}, "learn_from_rewards"),
         ({"loss": "poisson"}, "is not a loss for classification"),

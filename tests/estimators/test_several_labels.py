@@ -195,7 +195,7 @@ def test_many_labels_of_many_columns():
         (lambda Y: [[None, 1, 0]] * len(Y), "NaN or None"),
         (lambda Y: Y[:-1], "inconsistent numbers of samples"),
         (lambda Y: Y[:, :, None], "1d array"),
-        (lambda Y: [*Y.tolist()[:-1], [1, 0]], "rows of y have 2 to 3 entries"),
+        (lambda Y: [*Y.tolist()[:-1], [1, 0]], "rows of y have 2 to 3 values"),
         (lambda Y: np.ma.masked_array(Y, mask=Y == 1), "masked"),
         (lambda Y: sparse.csr_array(3 * Y), "must be 0 or 1; found 0, 3"),
     ],

@@ -168,7 +168,7 @@ def test_it_refines_by_its_name():
 def test_refining_does_not_give_it_linear_leaves():
     X, y = load_diabetes(return_X_y=True)
     tree = TAORegressor(leaves="linear", max_depth=1, l1=1.0, l2=1.0, random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="'toy', whose leaves are constant"):
+    with pytest.raises(ValueError, match="'toy', which learns constant leaves"):
         refine(tree, X, y, learners=["toy"], random_state=0)
 
 

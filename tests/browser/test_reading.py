@@ -256,8 +256,26 @@ def test_a_forest_has_a_summary_and_its_trees(open_page):
     assert reader.page.locator("#tree").input_value() == "0"
 
 
+@pytest.mark.parametrize(
+    ("script", "text"),
+    [
+        ("numberText(-8.05e-5, 3)", "\u22128.05e\u22125"),
+        ("termText('- 4.37e-7*a*b')", "\u2212\u00a04.37e\u22127\u00b7a*b"),
+        ("termText('+ (0.5 if a is b-2)')", "+\u00a0(0.5 if a is b-2)"),
+        ("relationText('>= -3.8')", "\u2265\u00a0\u22123.8"),
+        ("relationText('>= 2019-01-22')", "\u2265\u00a02019-01-22"),
+        ("shareText(0.18)", "18.0 %"),
+        ("shareText(1)", "100 %"),
+        ("shareText(0.0001)", "< 0.1 %"),
+    ],
+)
+def test_numbers_have_minus_signs_and_do_not_break(page, open_page, script, text):
+    assert open_page(page).evaluate(script) == text
+
+
 def test_a_page_without_rows_shows_training_rows(tree, open_page):
     reader = open_page(show(tree))
+    assert reader.page.locator("#node-0").bounding_box()["height"] < 110  # no empty histogram
     assert "made without a table" in reader.texts("#panel-node")[0]
     assert reader.page.locator("#row-chooser").is_hidden()
     assert reader.texts("#node-0 .count") == [f"n = {int(tree.counts[0])}"]

@@ -11,6 +11,7 @@ import pytest
 
 from hardwood.errors import MissingExtraError
 from hardwood.model import ObliqueTree
+from hardwood.show import plot
 from trees import make_tree
 
 plt = pytest.importorskip("matplotlib.pyplot")
@@ -166,6 +167,18 @@ def test_leaves_of_labels_list_the_predicted_labels() -> None:
     boxes = [text.get_text() for text in tree.plot().texts]
     assert "labels:\nspam (p = 0.75)\nnews (p = 0.5)" in boxes
     assert "labels:\nnone\nnearest work (p = 0.4)" in boxes
+
+
+def test_text_has_contrast_to_every_fill() -> None:
+    """Contrast as in WCAG 2, which requires 4.5 for small text and 3 for large text."""
+    for color in plot.PALETTE:
+        red, green, blue = (
+            c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in color
+        )
+        luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+        ink = 1.0 if plot._is_dark(color) else (0x22 / 255 + 0.055) ** 2.4 / 1.055**2.4
+        contrast = (max(ink, luminance) + 0.05) / (min(ink, luminance) + 0.05)
+        assert contrast >= 4, color
 
 
 def test_edges_are_as_wide_as_their_share() -> None:

@@ -28,7 +28,7 @@ def make_ensemble(
     activation: str = "smooth_step",
     link: str | None = None,
 ) -> TreeEnsemble:
-    """Make an ensemble of random trees; ``counts`` are those of made-up samples."""
+    """Create an ensemble of random trees; ``counts`` are those of simulated samples."""
     rng = np.random.default_rng(rng)
     schema = make_schema(rng, n_features, mixed=mixed)
     m = 2**depth - 1
@@ -58,7 +58,7 @@ def _counts(rng: np.random.Generator, n_trees: int, m: int) -> np.ndarray:
 
 
 def scores_by_hand(ensemble: TreeEnsemble, X: Any) -> np.ndarray:
-    """Scores (n, k) by the definition, in float64."""
+    """Return scores (n, k) by the definition, in float64."""
     from reference import tel
 
     return tel.forward(
@@ -73,7 +73,7 @@ def scores_by_hand(ensemble: TreeEnsemble, X: Any) -> np.ndarray:
 
 @st.composite
 def ensembles(draw: st.DrawFn) -> TreeEnsemble:
-    """Ensembles of all sizes, tasks, kinds of feature and activations."""
+    """Generate ensembles of all sizes, tasks, kinds of features and activations."""
     task = draw(st.sampled_from(sorted(LINKS)))
     return make_ensemble(
         draw(st.integers(0, 2**32 - 1)),

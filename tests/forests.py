@@ -24,10 +24,10 @@ def make_forest(
     linear: tuple[bool, ...] = (False,),
     combine: str = "mean",
 ) -> ObliqueForest:
-    """Make a forest of random trees of so many splits each.
+    """Create a forest of random trees with these numbers of splits.
 
-    ``counts`` and ``linear`` are repeated over the trees, so that some may have them. The trees of
-    a sum give scores, whatever the task.
+    ``counts`` and ``linear`` are repeated over the trees, so that only some may have them. The
+    trees of a sum have scores, for every task.
     """
     rng = np.random.default_rng(rng)
     schema = make_schema(rng, n_features, mixed=mixed)
@@ -50,7 +50,7 @@ def make_forest(
 
 
 def names_of(task: str, k: int) -> dict[str, Any]:
-    """Names of classes and targets."""
+    """Return names of classes and targets."""
     if task == "classification":
         return {"classes": [f"class {i}" for i in range(k)], "target_names": "species"}
     return {"target_names": [f"y{i}" for i in range(k)]}
@@ -66,7 +66,7 @@ def make_member(
     counts: bool = True,
     linear: bool = False,
 ) -> ObliqueTree:
-    """Make a random tree over a given schema."""
+    """Create a random tree with a given schema."""
     children = make_children(rng, n_splits)
     n_leaves = n_splits + 1
     options = names_of(task, k)
@@ -93,7 +93,7 @@ def make_member(
 
 @st.composite
 def forests(draw: st.DrawFn) -> ObliqueForest:
-    """Forests of all sizes, tasks, kinds of feature and kinds of leaf."""
+    """Generate forests of all sizes, tasks, kinds of features and kinds of leaves."""
     task = draw(st.sampled_from(sorted(LINKS)))
     return make_forest(
         draw(st.integers(0, 2**32 - 1)),

@@ -13,13 +13,13 @@ from trees import LINKS, make_schema
 
 
 def make_parents(rng: np.random.Generator, n_nodes: int) -> np.ndarray:
-    """Parents of a random tree, whose nodes have any number of children, one included."""
+    """Return the parents of a random tree with any number of children per node, from one."""
     parents = [-1] + [int(rng.integers(max(0, i - 4), i)) for i in range(1, n_nodes)]
     return np.array(parents, dtype=np.int32)
 
 
 def make_perfect_parents(depth: int, n_branches: int = 2) -> np.ndarray:
-    """Parents of a tree all of whose leaves are at one depth, level by level."""
+    """Return the parents of a tree with all leaves at the same depth, level by level."""
     n_nodes = sum(n_branches**level for level in range(depth + 1))
     return np.array([-1, *((i - 1) // n_branches for i in range(1, n_nodes))], dtype=np.int32)
 
@@ -37,7 +37,7 @@ def make_policy(
     sparsity: float = 0.3,
     link: str | None = None,
 ) -> PolicyTree:
-    """Make a random policy tree; ``counts`` are those of made-up samples: parents add up."""
+    """Create a random policy tree; ``counts`` are those of simulated samples."""
     rng = np.random.default_rng(rng)
     schema = make_schema(rng, n_features, mixed=mixed)
     parents = make_parents(rng, n_nodes) if parents is None else np.asarray(parents)
@@ -72,7 +72,7 @@ def _counts(rng: np.random.Generator, parents: np.ndarray) -> np.ndarray:
 
 @st.composite
 def policies(draw: st.DrawFn) -> PolicyTree:
-    """Policy trees of all shapes, tasks and kinds of feature."""
+    """Generate policy trees of all shapes, tasks and kinds of features."""
     task = draw(st.sampled_from(sorted(LINKS)))
     return make_policy(
         draw(st.integers(0, 2**32 - 1)),

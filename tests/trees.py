@@ -15,7 +15,7 @@ LINKS = {"classification": "softmax", "regression": "identity", "multilabel": "l
 
 
 def make_schema(rng: np.random.Generator, n_features: int, *, mixed: bool = False) -> Schema:
-    """Some numbers far from 0, and with ``mixed`` also categories and missing flags."""
+    """Return a schema of numbers far from 0; with ``mixed`` also categories and missing values."""
     features = []
     for j in range(n_features):
         has_missing = mixed and bool(rng.random() < 0.5)
@@ -30,7 +30,7 @@ def make_schema(rng: np.random.Generator, n_features: int, *, mixed: bool = Fals
 
 
 def make_children(rng: np.random.Generator, n_splits: int) -> np.ndarray:
-    """Children of a random tree: repeatedly turn a random open place into a split."""
+    """Return the children of a random tree: repeatedly turn a random leaf into a split."""
     children = np.full((n_splits, 2), -1, dtype=np.int32)
     places = [(-1, 0)]
     for i in range(n_splits):
@@ -58,7 +58,7 @@ def make_tree(
     linear: bool = False,
     link: str | None = None,
 ) -> ObliqueTree:
-    """Make a random tree; ``counts`` are those of made-up samples, so that parents add up."""
+    """Create a random tree; ``counts`` are those of simulated samples."""
     rng = np.random.default_rng(rng)
     schema = make_schema(rng, n_features, mixed=mixed)
     weights = rng.normal(size=(n_splits, schema.n_columns)) / schema.column_scale
@@ -104,7 +104,7 @@ def make_counts(rng: np.random.Generator, children: np.ndarray) -> np.ndarray:
 
 
 def make_rows(rng: np.random.Generator | int, schema: Schema, n: int) -> list[list[Any]]:
-    """Rows as a person would type them: numbers, levels, and None where missing."""
+    """Return rows as a person would type them: numbers, levels, and None for missing values."""
     rng = np.random.default_rng(rng)
     rows = []
     for _ in range(n):
@@ -121,7 +121,7 @@ def make_rows(rng: np.random.Generator | int, schema: Schema, n: int) -> list[li
 
 
 def columns_of(model: Any, X: Any) -> np.ndarray:
-    """What the weights of a model multiply, (n, c) float64."""
+    """Return the columns that the weights of a model multiply, (n, c) float64."""
     from reference.encode import encode
 
     schema = model.schema
@@ -130,7 +130,7 @@ def columns_of(model: Any, X: Any) -> np.ndarray:
 
 @st.composite
 def trees(draw: st.DrawFn) -> ObliqueTree:
-    """Trees of all shapes, tasks, kinds of feature and kinds of leaf."""
+    """Generate trees of all shapes, tasks, kinds of features and kinds of leaves."""
     task = draw(st.sampled_from(sorted(LINKS)))
     linear = draw(st.booleans())
     return make_tree(

@@ -39,7 +39,7 @@ with atheris.instrument_imports(include=["hardwood"]):
 
 
 def seeds() -> list[bytes]:
-    """Valid files to start from: trees of all kinds, forests, soft trees, policies, latent ones."""
+    """Return valid files to start from, of models of all kinds."""
     mixed = Schema(
         (
             Feature("a", "numeric", center=1.5, scale=2.0, has_missing=True),
@@ -114,14 +114,14 @@ def seeds() -> list[bytes]:
 
 
 def repaired(content: bytes) -> bytes:
-    """Take the text up to the last brace as the header, the rest as the arrays."""
+    """Use the text up to the last brace as the header, the rest as the arrays."""
     end = content.rfind(b"}") + 1
     text = content[8:end]
     return len(text).to_bytes(8, "little") + text + content[end:]
 
 
 def check(model: ObliqueTree | ObliqueForest | TreeEnsemble | PolicyTree | LatentTreeModel) -> None:
-    """Use an accepted model in every way that should then work."""
+    """Use an accepted model in every way that should work."""
     row = [[None] * model.n_features]
     with np.errstate(all="ignore"):  # what linear leaves say may be beyond float64
         expected = model.predict(row)
@@ -145,7 +145,7 @@ def check(model: ObliqueTree | ObliqueForest | TreeEnsemble | PolicyTree | Laten
 
 
 def one_input(content: bytes) -> None:
-    """Try one input in all its readings."""
+    """Try one input with all readers."""
     for read, text in (
         (loads, content),
         (loads, repaired(content)),
@@ -163,7 +163,7 @@ def one_input(content: bytes) -> None:
 
 
 def main() -> None:
-    """Run for the time asked for."""
+    """Run for the given time."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--corpus", type=Path, default=None)

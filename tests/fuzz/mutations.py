@@ -1,4 +1,4 @@
-"""Ways to spoil a model file, from clumsy (cut, flip) to hostile (a header that lies)."""
+"""Mutations of a model file, from accidental (cuts, bit flips) to hostile (a false header)."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ HOSTILE = st.recursive(
 
 
 def split_file(content: bytes) -> tuple[dict[str, Any], bytes]:
-    """Header and data of a safetensors file."""
+    """Return header and data of a safetensors file."""
     length = int.from_bytes(content[:8], "little")
     return json.loads(content[8 : 8 + length]), content[8 + length :]
 
 
 def join_file(header: Any, data: bytes) -> bytes:
-    """A safetensors file from a header, which may be text that is no JSON, and data."""
+    """Return a safetensors file from a header, which may be invalid JSON, and data."""
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
     return len(text).to_bytes(8, "little") + text + data
 
 
 @st.composite
 def truncated(draw: st.DrawFn, content: bytes) -> bytes:
-    """The file with a piece cut out, or with something put in."""
+    """Return the file with a piece removed or inserted."""
     first = draw(st.integers(0, len(content)))
     last = draw(st.integers(first, len(content)) | st.just(len(content)))
     return content[:first] + draw(st.binary(max_size=16)) + content[last:]
@@ -48,7 +48,7 @@ def truncated(draw: st.DrawFn, content: bytes) -> bytes:
 
 @st.composite
 def flipped(draw: st.DrawFn, content: bytes) -> bytes:
-    """The file with some bits flipped."""
+    """Return the file with some bits flipped."""
     spoiled = bytearray(content)
     for bit in draw(st.lists(st.integers(0, 8 * len(content) - 1), min_size=1, max_size=8)):
         spoiled[bit // 8] ^= 1 << bit % 8
@@ -57,7 +57,7 @@ def flipped(draw: st.DrawFn, content: bytes) -> bytes:
 
 @st.composite
 def relabelled(draw: st.DrawFn, content: bytes) -> bytes:
-    """The file with one entry of its header, or of the JSON inside it, replaced or removed."""
+    """Return the file with one entry of its header, or of the JSON inside, replaced or removed."""
     header, data = split_file(content)
     document = json.loads(header["__metadata__"]["hardwood"])
     inside = draw(st.booleans())
@@ -82,7 +82,7 @@ def relabelled(draw: st.DrawFn, content: bytes) -> bytes:
 
 @st.composite
 def overwritten(draw: st.DrawFn, content: bytes) -> bytes:
-    """The file with some of its arrays' bytes replaced: indices, NaN, infinities, garbage."""
+    """Return the file with some bytes of its arrays replaced: indices, NaN, infinities, garbage."""
     header, data = split_file(content)
     spoiled = bytearray(data)
     words = [
@@ -102,18 +102,18 @@ def overwritten(draw: st.DrawFn, content: bytes) -> bytes:
 
 @st.composite
 def forged(draw: st.DrawFn, content: bytes) -> bytes:
-    """As `overwritten`, under a digest that is right: whoever writes the file can write that."""
+    """Like `overwritten`, with the right digest, which an attacker can compute."""
     return signed(draw(overwritten(content)))
 
 
 def signed(content: bytes) -> bytes:
-    """The file with the digest of what it holds."""
+    """Return the file with the digest of its content."""
     return content[:-32] + hashlib.sha256(content[:-32]).digest()
 
 
 @st.composite
 def resized(draw: st.DrawFn, content: bytes) -> bytes:
-    """A well-formed file, one of whose arrays has rows dropped, doubled or in another order.
+    """Return a well-formed file, with rows of one array removed, repeated or reordered.
 
     Its places and its digest are right: what is left to notice is that the model does not add up.
     """
@@ -136,7 +136,7 @@ def resized(draw: st.DrawFn, content: bytes) -> bytes:
 
 @st.composite
 def nested(draw: st.DrawFn, content: bytes) -> bytes:
-    """The file with a header nested as deeply as memory allows, closed or not."""
+    """Return the file with a header nested as deeply as memory allows, closed or not."""
     _, data = split_file(content)
     depth = draw(st.sampled_from([10, 900, 5_000, 200_000]))
     opening, closing = draw(st.sampled_from([(b"[", b"]"), (b'{"a":', b"}")]))

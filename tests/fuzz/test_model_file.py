@@ -1,4 +1,4 @@
-"""A spoiled model file gives ``ModelFileError`` or a whole model; never anything else."""
+"""A corrupt model file gives ``ModelFileError`` or a complete model; nothing else."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ MUTATIONS = [
 
 
 def check_whole(model: Model) -> None:
-    """Whatever is accepted must work in every way, and be what is saved again."""
+    """An accepted model must work in every way, and be the same after saving it."""
     rows = make_rows(0, model.schema, 3)
     with np.errstate(all="ignore"):  # what a flipped bit made of a linear leaf may be infinite
         try:
@@ -134,7 +134,7 @@ def load_or_refuse(content: bytes) -> Model | None:
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.__name__)
-def test_spoiled_files(mutation: Any) -> None:
+def test_corrupt_files(mutation: Any) -> None:
     @settings(max_examples=300)
     @given(st.sampled_from(sorted(CONTENTS.values())).flatmap(mutation))
     def check(content: bytes) -> None:
@@ -158,7 +158,7 @@ def test_any_bytes(content: bytes) -> None:
 
 
 @pytest.mark.parametrize("content", CONTENTS.values(), ids=CONTENTS)
-def test_every_truncation_is_noticed(content: bytes) -> None:
+def test_every_truncation_is_detected(content: bytes) -> None:
     for length in range(0, len(content), 7):
         assert load_or_refuse(content[:length]) is None
     assert load_or_refuse(content) is not None
@@ -185,8 +185,8 @@ def test_memory_stays_a_small_multiple_of_the_file(mutation: Any, name: str) -> 
 
 @settings(max_examples=300)
 @given(st.data())
-def test_spoiled_json(data: st.DataObject) -> None:
-    """The JSON form, an entry anywhere in it replaced by something else."""
+def test_corrupt_json(data: st.DataObject) -> None:
+    """The JSON form with a random entry replaced."""
     model = MODELS[data.draw(st.sampled_from(sorted(MODELS)))]
     content = json.loads(model.to_json())
     target: Any = content

@@ -1,1 +1,1 @@
-"""The ledger: proof that a change of the code changed nothing that it learns, writes or prints."""
+"""The ledger: checks that a change of the code does not change what it learns, writes or prints."""

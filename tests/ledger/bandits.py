@@ -1,4 +1,4 @@
-"""Learners that decide: what they do, their trees, their files; simulators; evaluation of logs."""
+"""Bandits: their decisions, trees and files; environments; off-policy evaluation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _METHODS = ("dm", "ips", "snips", "dr", "switch")
 
 
 def cases() -> Iterator[Case]:
-    """Learners with several settings, simulators, comparisons, evaluations."""
+    """Return cases of bandits with several settings, environments, comparisons, evaluations."""
     for name, given in _SETTINGS.items():
         for seed in (0, 1):
             run = functools.partial(_bandit, given, seed)

@@ -1,4 +1,4 @@
-"""The record: a JSON file of hashes, and beside it, where asked for, what was hashed."""
+"""The record: a JSON file of hashes and, optionally, a folder with the hashed contents."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pathlib import Path
 from ledger.cases import Case, parts_of
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "torch", "optuna", "pandas", "onnx", "typer")
-_DIFFERENCE_LINES = 24  # of an entry, at most
+_DIFFERENCE_LINES = 24  # maximum per part
 
 
 def record(cases: Sequence[Case], file: Path, *, keep: Path | None = None) -> int:
-    """Run the cases and write their hashes; with `keep` also what was hashed."""
+    """Run the cases and write their hashes; with `keep` also the contents."""
     hashes = {}
-    for case in _told(cases):
+    for case in _with_progress(cases):
         parts = parts_of(case)
         if "raised" in parts and not case.name.startswith("errors/"):
             print(f"raises: {case.name}: {parts['raised'].decode()[:200]}")
@@ -36,25 +36,25 @@ def record(cases: Sequence[Case], file: Path, *, keep: Path | None = None) -> in
 def compare(
     cases: Sequence[Case], file: Path, *, keep: Path | None = None, is_all: bool = True
 ) -> int:
-    """Run the cases and say what differs from a record; 1 if anything does."""
+    """Run the cases and print the differences from a record; return 1 if there are any."""
     written = json.loads(file.read_text())
     _compare_machines(written["about"])
     recorded = written["cases"]
-    told, n_same = [], 0
-    for case in _told(cases):
+    found, n_same = [], 0
+    for case in _with_progress(cases):
         parts = parts_of(case)
         differences = _differences(case.name, recorded.get(case.name), parts, keep)
         n_same += not differences
         for difference in differences:
             print(difference, flush=True)
-        told += differences
+        found += differences
     if is_all:
         gone = sorted(recorded.keys() - {case.name for case in cases})
-        told += gone
+        found += gone
         for name in gone:
-            print(f"recorded, but no case any more: {name}")
+            print(f"recorded, but no longer a case: {name}")
     print(f"{n_same} of {len(cases)} cases are equal")
-    return 1 if told else 0
+    return 1 if found else 0
 
 
 def _differences(
@@ -62,17 +62,17 @@ def _differences(
 ) -> list[str]:
     if recorded is None:
         return [f"not recorded: {name}"]
-    told = [f"gone: {name}/{part}" for part in recorded if part not in parts]
+    found = [f"gone: {name}/{part}" for part in recorded if part not in parts]
     for part, content in parts.items():
         if part not in recorded:
-            told.append(f"new: {name}/{part}: {_shortened(content)}")
+            found.append(f"new: {name}/{part}: {_shortened(content)}")
         elif recorded[part] != _hash(content):
-            told.append(f"differs: {name}/{part}" + _shown(keep, name, part, content))
-    return told
+            found.append(f"differs: {name}/{part}" + _shown(keep, name, part, content))
+    return found
 
 
 def _shown(keep: Path | None, name: str, part: str, content: bytes) -> str:
-    """Return the lines that differ, where the earlier ones were kept and are text."""
+    """Return the lines that differ, if the earlier contents were kept and are text."""
     if keep is None:
         return ""
     path = _path(keep, name, part)
@@ -89,8 +89,8 @@ def _shown(keep: Path | None, name: str, part: str, content: bytes) -> str:
     return "\n    " + "\n    ".join([*shown, *([f"... {n_more} more lines"] if n_more > 0 else [])])
 
 
-def _told(cases: Sequence[Case]) -> Iterable[Case]:
-    """Go through the cases, and say on stderr where the time goes."""
+def _with_progress(cases: Sequence[Case]) -> Iterable[Case]:
+    """Iterate over the cases, and print the progress on stderr."""
     begun = time.monotonic()
     for number, case in enumerate(cases):
         if number % 20 == 0:
@@ -133,7 +133,7 @@ def _version(name: str) -> str:
     try:
         return version(name)
     except PackageNotFoundError:
-        return "not there"
+        return "not installed"
 
 
 def _compare_machines(recorded: Mapping[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""A case of the ledger: a name, and a call whose result is recorded part by part."""
+"""A case of the ledger: a name, and a function whose results are recorded."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from ledger.values import as_bytes, same_every_time
 
 @dataclass(frozen=True)
 class Case:
-    """Something to run.
+    """A case to run.
 
     Attributes
     ----------
     name
-        For people and for ``--only``, such as ``fit/DGTClassifier/iris/seed0/default``.
+        Name, for people and for ``--only``, such as ``fit/DGTClassifier/iris/seed0/default``.
     run
-        Returns what is recorded, by the name of the part: bytes, text or plain values.
+        Returns the parts to record, by name: bytes, text or simple values.
     is_quick
-        Whether ``--quick`` has it, too.
+        Whether ``--quick`` includes it.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Case:
 
 
 def chosen(cases: Iterable[Case], *, only: str | None, quick: bool) -> list[Case]:
-    """Return the cases that are asked for."""
+    """Return the selected cases."""
     pattern = "*" if only is None else f"*{only}*"
     return [
         case
@@ -43,35 +43,35 @@ def chosen(cases: Iterable[Case], *, only: str | None, quick: bool) -> list[Case
 
 
 def parts_of(case: Case) -> dict[str, bytes]:
-    """Run a case; return its parts, with what it printed, warned of and raised among them."""
+    """Run a case; return its parts, including printed text, warnings and the exception."""
     parts: dict[str, Any] = {}
     printed = io.StringIO()
     with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stdout(printed):
         warnings.simplefilter("always")
         try:
             parts.update(case.run())
-        except Exception as error:  # a refusal is an answer, too
+        except Exception as error:  # an error is a result, too
             parts["raised"] = said_by(error)
     if printed.getvalue():
         parts["printed"] = same_every_time(printed.getvalue())
     if caught:
-        told = {f"{each.category.__name__}: {each.message}" for each in caught}
-        parts["warnings"] = same_every_time("\n".join(sorted(told)))
+        texts = {f"{each.category.__name__}: {each.message}" for each in caught}
+        parts["warnings"] = same_every_time("\n".join(sorted(texts)))
     return {name: as_bytes(part) for name, part in parts.items()}
 
 
 def said_by(error: BaseException) -> str:
     """Return the kind and the message of an exception, and those of its cause."""
-    told = f"{type(error).__name__}: {error}"
+    text = f"{type(error).__name__}: {error}"
     if error.__cause__ is not None:
-        told += f"\ncaused by {said_by(error.__cause__)}"
-    return same_every_time(told)
+        text += f"\ncaused by {said_by(error.__cause__)}"
+    return same_every_time(text)
 
 
 def each_of(calls: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
-    """Return what each call gives, or what it says where it refuses; nothing where there is none.
+    """Return the result of each call, or its error message.
 
-    Models of some kinds lack some methods: what ends in an AttributeError is left out.
+    Calls with an AttributeError are left out, because some kinds of models lack some methods.
     """
     parts: dict[str, Any] = {}
     for name, call in calls.items():

@@ -25,7 +25,7 @@ _SHORT = ("--max-depth", "3", "--max-trials", "4", "--time-limit", "none")
 _MODEL, _NUMBERS, _FOREST = "classes.hardwood", "numbers.hardwood", "forest.hardwood"
 _BANDIT = ("bandit", "simulate", "shop.csv", "--rounds", "300", "--runs", "2", "--max-depth", "2")
 
-# Lines to run, by a name. What is learned in one is not there in the next.
+# Commands to run, by name. Each runs in a new folder.
 _LINES: dict[str, Sequence[str]] = {
     "fit": ("fit", "shop.csv", *_ANSWER, *_SMALL),
     "fit numbers": ("fit", "shop.csv", *_AMOUNT, *_SMALL, "--leaves", "linear"),
@@ -92,7 +92,7 @@ _LINES: dict[str, Sequence[str]] = {
 }
 _QUICK = {"fit", "fit numbers", "evaluate", "describe", "prune", "predict", "export sql", "show"}
 
-# Mistakes: each says what was found and what was expected.
+# Mistakes: each message says what was found and what was expected.
 _MISTAKES: dict[str, Sequence[str]] = {
     "no file": ("fit", "absent.csv", "-t", "y"),
     "no column": ("fit", "shop.csv", "-t", "anwser"),
@@ -131,7 +131,7 @@ def cases() -> Iterator[Case]:
 
 
 def _run(line: Sequence[str]) -> dict[str, Any]:
-    """Run a line in a folder with a table and three models; return all that comes of it."""
+    """Run a command in a folder with a table and three models; return its output and files."""
     with tempfile.TemporaryDirectory() as folder:
         _furnish(Path(folder))
         there = set(os.listdir(folder))
@@ -213,7 +213,7 @@ def _values(text: str) -> Any:
 
 
 def _lines(text: str) -> str:
-    """Return a text without times, and without a bar's: what it shows depends on when."""
-    text, _, _ = text.partition("Cost and size")  # a table whose columns are as wide as times are
+    """Return a text without times and progress bars."""
+    text, _, _ = text.partition("Cost and size")  # a table whose column widths depend on times
     kept = [line for line in re.split(r"[\r\n]", text) if not re.search(r"\d:\d\d|━", line)]
     return same_every_time("\n".join(kept))

@@ -1,4 +1,4 @@
-"""Why a model answers as it does, how good it is, and what remains of it when it is cut."""
+"""Explanations, reports, and edits of models."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _hardened(subject: Subject) -> Any:
 
 
 def cases() -> Iterator[Case]:
-    """Every explanation, report and rewriting of every model, or the words that refuse it."""
+    """Return cases of every explanation, report and edit of every model."""
     for name in models.KINDS:
         is_quick = name in _QUICK
         yield Case(f"explain/{name}", functools.partial(_explained, name), is_quick)
@@ -121,7 +121,7 @@ def _explained(name: str) -> dict[str, Any]:
 
 
 def _faces(what: str, made: Any) -> dict[str, Any]:
-    """Return a report as values, as text, as a page and as a drawing."""
+    """Return a report as values, as text, as a page and as a plot."""
     return each_of(
         {
             what: lambda: made.to_dict(),

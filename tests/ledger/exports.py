@@ -1,4 +1,4 @@
-"""What models are written as: every format of `hardwood.export`, pages, drawings, text."""
+"""Exports of models: every format of `hardwood.export`, pages, plots, text."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _WAYS: Mapping[str, Callable[[Subject], Any]] = {
 
 
 def cases() -> Iterator[Case]:
-    """Every model in every format; soft models say why not."""
+    """Return cases of every model in every format, including the errors of soft models."""
     for name in models.KINDS:
         is_quick = name in _QUICK
         yield Case(f"export/{name}", functools.partial(_exported, name), is_quick)

@@ -1,4 +1,4 @@
-"""Fits of every estimator: model files, answers to other rows, fitted attributes."""
+"""Fits of every estimator: model files, predictions for other rows, fitted attributes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TASKS = {"Classifier": "classes", "Regressor": "numbers"}
 
 
 def cases() -> Iterator[Case]:
-    """Every estimator with its defaults on six tables and three seeds, and with other settings."""
+    """Return cases of every estimator: defaults on six tables and three seeds, other settings."""
     for name in estimators():
         yield Case(f"signature/{name}", functools.partial(_signature, name), is_quick=True)
         yield from _of_tables(name)
@@ -37,7 +37,7 @@ def estimators() -> list[str]:
 
 
 def model_bytes(model: Any) -> bytes:
-    """Return the file of a model, or of what has a `save`."""
+    """Return the file of a model, or of anything with a method `save`."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.hardwood"
         model.save(path)
@@ -91,7 +91,7 @@ def _fit_many(name: str) -> dict[str, Any]:
 
 
 def parts_of_fit(estimator: Any, table: Table) -> dict[str, Any]:
-    """Return what is recorded of a fitted estimator."""
+    """Return the parts to record of a fitted estimator."""
     methods = {name: getattr(estimator, name, None) for name in _METHODS}
     answers = {name: method(table.X_other) for name, method in methods.items() if method}
     if hasattr(estimator, "score"):

@@ -25,7 +25,7 @@ class Subject:
 
 
 def subject(name: str) -> Subject:
-    """Return a model of the list, learned when it is first asked for."""
+    """Return a model of the list; it is learned at the first call."""
     return _learned(name)
 
 

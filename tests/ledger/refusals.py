@@ -1,4 +1,4 @@
-"""What is said where something is refused: unusable data and parameters, files, requests."""
+"""Error messages: invalid data, parameters, files and calls."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _Y = np.arange(12) % 2
 
 
 def cases() -> Iterator[Case]:
-    """Every estimator on unusable data and with wrong parameters; models, files, reports."""
+    """Return cases of estimators with invalid data and parameters; of models, files, reports."""
     for name in fits.estimators():
         yield Case(f"errors/data/{name}", functools.partial(_data, name), is_quick=True)
         yield Case(f"errors/parameters/{name}", functools.partial(_parameters, name), True)
@@ -75,7 +75,7 @@ def _data(name: str) -> dict[str, Any]:
 
 
 def _parameters(name: str) -> dict[str, Any]:
-    """Give each parameter values that it cannot have."""
+    """Return cases of parameters with invalid values."""
     table = (
         tables.numbers("diabetes") if fits.task_of(name) == "numbers" else tables.classes("iris")
     )

@@ -19,7 +19,7 @@ _SPACE = {"max_depth": [1, 2, 3], "momentum": [0.0, 0.3], "learning_rate": [0.00
 
 
 def cases() -> Iterator[Case]:
-    """What is built of other learners, and layers that are not learned here."""
+    """Return cases of functions that run several learners, and of layers."""
     for sampler in ("tpe", "random", "grid"):
         yield Case(f"tune/{sampler}", functools.partial(_tuned, sampler), sampler == "random")
     yield Case("tune/numbers, folds", _tuned_by_folds)
@@ -136,7 +136,7 @@ def _layer(make: Callable[[Any, Any], Any]) -> dict[str, Any]:
 
     from hardwood import nn
 
-    torch.manual_seed(0)  # of which layers that sample their paths draw
+    torch.manual_seed(0)  # for layers that sample paths
     layer = make(nn, torch.Generator().manual_seed(0))
     x = torch.randn(16, 4, generator=torch.Generator().manual_seed(1), requires_grad=True)
     out = _flat(layer(x))

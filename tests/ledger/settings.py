@@ -1,4 +1,4 @@
-"""Which parameters the fits of the ledger have, beside the defaults."""
+"""The parameters of the fits in the ledger, besides the defaults."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Variants = Mapping[str, Callable[[], Settings]]
 
 
 def softmax_loss(scores: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Log loss of classes, as users write their own: losses and gradient of a batch."""
+    """Log loss of classes as a custom loss: losses and gradient of a batch."""
     shifted = np.exp(scores - scores.max(axis=1, keepdims=True))
     shares = shifted / shifted.sum(axis=1, keepdims=True)
     rows, right = np.arange(len(scores)), classes[:, 0].astype(int)
@@ -26,17 +26,17 @@ def softmax_loss(scores: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, n
 
 
 def cubic_loss(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Gradient of a loss of numbers that the package does not have."""
+    """A custom regression loss that the package does not have."""
     return np.sign(scores - targets) * (scores - targets) ** 2
 
 
 def stop_after(n_epochs: int) -> Callable[[Any], bool]:
-    """Return a callback that ends a fit after so many passes."""
+    """Return a callback that stops a fit after this many epochs."""
     return lambda epoch: epoch.epoch + 1 >= n_epochs
 
 
 def start_of(task: str) -> Any:
-    """Return a small tree to start from, of the first table of a task."""
+    """Return a small tree to start from, for the first table of a task."""
     if task == "classes":
         table = tables.classes("iris")
         return hardwood.GreedyTreeClassifier(max_depth=2).fit(table.X, table.y)
@@ -45,11 +45,11 @@ def start_of(task: str) -> Any:
 
 
 def fixed(**settings: Any) -> Callable[[], Settings]:
-    """Return a variant that needs nothing to be learned before it."""
+    """Return a variant that does not depend on another fit."""
     return lambda: settings
 
 
-# What makes fits of several tables and seeds quick enough; time limits would make them differ.
+# Settings that make fits fast; time limits would not be reproducible.
 ALWAYS: Mapping[str, Settings] = {
     "DGTForestClassifier": {"n_estimators": 4},
     "DGTForestRegressor": {"n_estimators": 4},
@@ -265,7 +265,7 @@ VARIANTS: Mapping[str, Variants] = {
     },
 }
 WARM = ("DGTForestClassifier", "DGTForestRegressor", "NonGreedyTreeClassifier", "TAORegressor")
-"""Estimators that go on learning where they are fitted twice."""
+"""Return estimators that continue to learn when fitted twice."""
 
 QUICK = {
     "layers",
@@ -291,4 +291,4 @@ QUICK = {
     "all columns",
     "oc1",
 }
-"""Variants that ``--quick`` has, too."""
+"""Return the variants that ``--quick`` includes."""

@@ -1,4 +1,4 @@
-"""The tables that the ledger learns from: small, of every kind that the package reads."""
+"""The tables of the ledger: small, of every kind that the package reads."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pandas as pd
 import scipy.sparse
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 
-N_ROWS = 320  # of tables that are made
+N_ROWS = 320  # of simulated tables
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows to learn from and others to predict."""
+    """Training rows, and other rows to predict."""
 
     name: str
     X: Any
@@ -42,16 +42,16 @@ def classes(name: str) -> Table:
     if name == "gaps":  # two classes that are text, missing numbers
         X, score = _gaps()
         return _halved(name, X, np.where(score > 0, "yes", "no"))
-    if name == "shop":  # a data frame: categories, dates, truth values; three classes
+    if name == "shop":  # a data frame: categories, dates, booleans; three classes
         X, score = _shop()
         return _halved(name, X, np.array(["low", "middle", "top"])[np.digitize(score, [-1, 1.5])])
     if name == "words":  # a sparse matrix
         X, score = _words()
         return _halved(name, X, np.digitize(score, [-0.5, 0.8]))
-    if name == "many":  # rows enough to be judged by one part of them instead of by folds
+    if name == "many":  # enough rows for a validation part instead of cross-validation
         X, score = _gaps(4000)
         return _halved(name, X, (score > 0).astype(int))
-    X, score = _gaps()  # several labels
+    X, score = _gaps()  # multilabel
     X = np.nan_to_num(X)
     labels = np.stack([score > 0, X[:, 0] > 0, X[:, 1] + X[:, 2] > 0.5], axis=1)
     return _halved(name, X, labels.astype(int))
@@ -81,7 +81,7 @@ def numbers(name: str) -> Table:
 
 
 def positive(table: Table) -> Table:
-    """Return a table of numbers whose targets are not negative, as some losses need them."""
+    """Return a table with nonnegative numeric targets, for losses that need them."""
     return Table(
         table.name, table.X, np.abs(table.y), table.X_other, np.abs(table.y_other), table.weight
     )

@@ -1,4 +1,4 @@
-"""Anything that the package answers with, as bytes that are the same in every run."""
+"""Convert any result of the package to bytes that are the same in every run."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator
 
-# Names of entries that hold a time, or follow from one.
+# Names of entries that hold a time or depend on one.
 _TIMES = re.compile(r"second|_us$|_ms$|_ns$|^rows_per|^speed|datetime|^duration")
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
-_MODULE = re.compile(r"\bhardwood(\.\w+)+\.(?=[A-Z])")  # modules move, classes do not
+_MODULE = re.compile(r"\bhardwood(\.\w+)+\.(?=[A-Z])")  # modules may be moved, classes are not
 _TIME_IN_TEXT = re.compile(r"\b\d[\d.,]*(e-?\d+)? ?(ns|µs|us|ms|s|seconds?|min|minutes?)\b")
 
 
@@ -30,12 +30,12 @@ def as_bytes(value: Any) -> bytes:
 
 
 def same_every_time(text: str) -> str:
-    """Return a text without places in memory, modules and times, which may differ."""
+    """Return a text without memory addresses, modules and times, which may differ."""
     return _TIME_IN_TEXT.sub("(a time)", _ADDRESS.sub("0x...", _MODULE.sub("", text)))
 
 
 def plain(value: Any) -> Any:
-    """Return what a value is, in the types of JSON; floats to their last bit, and no times."""
+    """Convert a value to JSON types, with floats in full and without times."""
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, str):
@@ -91,7 +91,7 @@ def fitted(estimator: Any) -> dict[str, Any]:
 
 
 def picture(drawn: Any) -> bytes:
-    """Return a drawing, of axes or of a figure, as PNG."""
+    """Return a plot, from axes or a figure, as PNG."""
     content = io.BytesIO()
     getattr(drawn, "figure", drawn).savefig(content, format="png", metadata={"Software": None})
     return content.getvalue()

@@ -1,4 +1,4 @@
-"""Trees of scikit-learn, read as ours: they answer alike, also at thresholds and where missing."""
+"""Converted trees of scikit-learn predict the same, also at thresholds and for missing values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def table(seed: int, missing: float, scale: float = 1.0) -> np.ndarray:
 
 
 def at_thresholds(model, X: np.ndarray) -> np.ndarray:
-    """Rows whose entries are the thresholds themselves, and the numbers next to them."""
+    """Return rows with the thresholds themselves, and the numbers next to them."""
     nodes = model.tree_
     rows = [X]
     for j, t in zip(nodes.feature, nodes.threshold, strict=True):
@@ -51,7 +51,7 @@ def at_thresholds(model, X: np.ndarray) -> np.ndarray:
     depth=st.integers(1, 8),
     which=st.integers(0, 1),
 )
-def test_classes_are_predicted_alike(seed, missing, scale, depth, which):
+def test_class_predictions_are_equal(seed, missing, scale, depth, which):
     X = table(seed, missing, scale)
     y = np.random.default_rng(seed).choice(["a", "b", "c"], len(X))
     model = CLASSIFIERS[which](max_depth=depth, random_state=seed).fit(X, y)
@@ -64,7 +64,7 @@ def test_classes_are_predicted_alike(seed, missing, scale, depth, which):
 
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 10**6), outputs=st.integers(1, 3), which=st.integers(0, 1))
-def test_numbers_are_predicted_alike(seed, outputs, which):
+def test_regression_predictions_are_equal(seed, outputs, which):
     X = table(seed, 0.1)
     y = np.random.default_rng(seed).normal(size=(len(X), outputs))
     model = REGRESSORS[which](max_depth=5, random_state=seed).fit(X, y)
@@ -73,7 +73,7 @@ def test_numbers_are_predicted_alike(seed, outputs, which):
     np.testing.assert_array_equal(found, model.predict(rows).reshape(len(rows), outputs))
 
 
-def test_missing_entries_alone_may_decide():
+def test_a_split_may_depend_only_on_missing_values():
     X = np.array([[1.0], [2.0], [np.nan], [np.nan]])
     model = DecisionTreeClassifier().fit(X, [0, 0, 1, 1])
     assert not np.isfinite(model.tree_.threshold[0])
@@ -128,7 +128,7 @@ def test_other_things_are_refused(thing, kind, words):
         from_sklearn(thing)
 
 
-def test_forests_and_several_targets_are_refused_in_words():
+def test_forests_and_several_targets_are_refused_with_advice():
     X, y = load_iris(return_X_y=True)
     with pytest.raises(TypeError, match="estimators_"):
         from_sklearn(RandomForestClassifier(2).fit(X, y))

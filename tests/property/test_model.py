@@ -1,4 +1,4 @@
-"""Invariants of models, whatever their shape."""
+"""Invariants of models of all shapes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ some = settings(max_examples=50)
 
 @some
 @given(trees(), seeds)
-def test_saved_or_written_a_tree_stays_the_same(tree: ObliqueTree, seed: int) -> None:
+def test_a_saved_or_exported_tree_is_the_same(tree: ObliqueTree, seed: int) -> None:
     rows = make_rows(seed, tree.schema, 5)
     for again in (loads(dumps(tree)), ObliqueTree.from_json(tree.to_json())):
         assert again == tree
@@ -33,7 +33,7 @@ def test_saved_or_written_a_tree_stays_the_same(tree: ObliqueTree, seed: int) ->
 
 @some
 @given(trees(), seeds)
-def test_a_row_is_answered_alone_as_among_others(tree: ObliqueTree, seed: int) -> None:
+def test_a_prediction_does_not_depend_on_other_rows(tree: ObliqueTree, seed: int) -> None:
     rows = make_rows(seed, tree.schema, 20)
     together = tree.apply(rows)
     np.testing.assert_array_equal(tree.apply(rows, n_jobs=2), together)
@@ -60,7 +60,7 @@ def test_the_path_ends_in_the_leaf_and_follows_the_children(tree: ObliqueTree, s
 
 @some
 @given(trees(), seeds, st.integers(0, 2))
-def test_a_perfect_tree_answers_alike(tree: ObliqueTree, seed: int, more: int) -> None:
+def test_a_perfect_tree_has_the_same_predictions(tree: ObliqueTree, seed: int, more: int) -> None:
     assume(tree.depth <= 8)
     perfect = tree.to_perfect(tree.depth + more)
     assert perfect.n_splits == 2 ** (tree.depth + more) - 1
@@ -85,7 +85,9 @@ def _check_conservation(tree: ObliqueTree) -> None:
 
 @some
 @given(trees(), seeds, st.integers(1, 30))
-def test_simplifying_keeps_answers_on_training_rows(tree: ObliqueTree, seed: int, n: int) -> None:
+def test_simplifying_keeps_predictions_of_training_rows(
+    tree: ObliqueTree, seed: int, n: int
+) -> None:
     rows = make_rows(seed, tree.schema, n)
     tree = _with_counts_of(tree, rows)
     small = tree.simplify()
@@ -99,7 +101,7 @@ def test_simplifying_keeps_answers_on_training_rows(tree: ObliqueTree, seed: int
 
 @some
 @given(trees(), seeds, seeds)
-def test_simplifying_without_counts_keeps_all_answers(
+def test_simplifying_without_counts_keeps_all_predictions(
     tree: ObliqueTree, seed: int, values_seed: int
 ) -> None:
     # Few different values, and some splits without weights, so that there is something to do.
@@ -135,7 +137,7 @@ def test_permuting_features_permutes_weights(seed: int, order_seed: int) -> None
 
 @some
 @given(trees())
-def test_words_never_fail_and_name_every_leaf(tree: ObliqueTree) -> None:
+def test_text_never_fails_and_shows_every_leaf(tree: ObliqueTree) -> None:
     text = tree.to_text(max_terms=2)
     assert text.count("else:") == tree.n_splits
     answers = {line.strip("| ") for line in text.splitlines()}
@@ -149,7 +151,7 @@ def test_words_never_fail_and_name_every_leaf(tree: ObliqueTree) -> None:
 
 @some
 @given(forests() | ensembles(), seeds)
-def test_saved_or_written_any_model_stays_the_same(
+def test_a_saved_or_exported_model_is_the_same(
     model: ObliqueForest | TreeEnsemble, seed: int
 ) -> None:
     rows = make_rows(seed, model.schema, 5)
@@ -160,8 +162,8 @@ def test_saved_or_written_any_model_stays_the_same(
 
 @some
 @given(ensembles(), seeds)
-def test_a_soft_answer_lies_between_those_of_leaves(ensemble: TreeEnsemble, seed: int) -> None:
-    """Shares of the leaves add up to 1, so that no score is beyond the largest."""
+def test_a_soft_prediction_lies_between_those_of_leaves(ensemble: TreeEnsemble, seed: int) -> None:
+    """Probabilities of the leaves add up to 1, so that no score exceeds the largest."""
     rows = make_rows(seed, ensemble.schema, 20)
     identity = _of_scores(ensemble)
     scores = identity.predict(rows).reshape(20, -1)
@@ -174,7 +176,7 @@ def test_a_soft_answer_lies_between_those_of_leaves(ensemble: TreeEnsemble, seed
 
 @some
 @given(ensembles(), seeds, seeds)
-def test_the_order_of_soft_trees_is_no_matter(
+def test_the_order_of_soft_trees_does_not_matter(
     ensemble: TreeEnsemble, seed: int, order_seed: int
 ) -> None:
     rows = make_rows(seed, ensemble.schema, 10)
@@ -188,8 +190,8 @@ def test_the_order_of_soft_trees_is_no_matter(
 
 @some
 @given(ensembles(), seeds)
-def test_what_is_scaled_with_its_band_is_the_same(ensemble: TreeEnsemble, seed: int) -> None:
-    """The share depends on the score divided by gamma alone; by a power of two, to the bit."""
+def test_scaling_the_splits_with_gamma_changes_nothing(ensemble: TreeEnsemble, seed: int) -> None:
+    """Only the score divided by gamma matters; exact for a power of two."""
     rows = make_rows(seed, ensemble.schema, 10)
     scaled = ensemble.replace(
         weights=ensemble.weights * 8, bias=ensemble.bias * 8, gamma=ensemble.gamma * 8
@@ -207,7 +209,7 @@ def test_a_narrower_band_reaches_no_more_leaves(ensemble: TreeEnsemble, seed: in
 
 
 def _of_scores(ensemble: TreeEnsemble) -> TreeEnsemble:
-    """The ensemble as one that gives its scores."""
+    """Return the ensemble with scores as its outputs."""
     return ensemble.replace(
         task="regression", link="identity", classes=None, target_names=None, counts=None
     )
@@ -217,7 +219,7 @@ TERM = re.compile(r"(?:([+-]) )?(?:([0-9.e-]+)\*)?(x\d+)")
 
 
 def holds(condition: str, x: dict[str, float]) -> bool:
-    """Evaluate a condition on numbers as a reader would."""
+    """Evaluate a printed condition on numbers."""
     left, relation, right = re.split(r" (>=|<=) ", condition)
     total = math.fsum(
         (-1 if sign == "-" else 1) * float(weight or 1) * x[name]
@@ -233,10 +235,10 @@ def holds(condition: str, x: dict[str, float]) -> bool:
     seeds,
 )
 @settings(max_examples=200)
-def test_the_words_say_what_the_tree_does(
+def test_a_printed_condition_agrees_with_the_tree(
     weights: list[float], bias: float, centers: list[float], seed: int
 ) -> None:
-    """Reading the rounded words gives the tree's answer, but for rows close to the split."""
+    """A rounded condition agrees with the tree, except for rows close to the split."""
     d = len(weights)
     content = Schema.numeric(d).to_dict()
     rng = np.random.default_rng(seed)
@@ -259,7 +261,7 @@ def test_the_words_say_what_the_tree_does(
 @given(finite, st.integers(1, 17), finite.map(abs))
 @example(9.9999, 3, 0.0)
 @example(1.7976931348623157e308, 3, 1.0)
-def test_a_written_number_is_close_to_the_number(value: float, digits: int, spread: float) -> None:
+def test_a_printed_number_is_close_to_the_number(value: float, digits: int, spread: float) -> None:
     read = float(format_digits(value, digits, spread=spread))
     if math.isfinite(read):  # the largest floats round up to infinity
         assert abs(read - value) <= 0.5000001 * abs(value) * 10.0 ** (1 - digits) + 5e-324
@@ -271,7 +273,7 @@ def test_a_written_number_is_close_to_the_number(value: float, digits: int, spre
 
 @some
 @given(seeds, finite.filter(bool), finite)
-def test_words_of_extreme_splits_never_fail(seed: int, size: float, bias: float) -> None:
+def test_conditions_of_extreme_splits_never_fail(seed: int, size: float, bias: float) -> None:
     rng = np.random.default_rng(seed)
     weights = rng.normal(size=(1, 5)) * 10.0 ** rng.integers(-300, 300, size=(1, 5))
     weights[0, 0] = size

@@ -1,4 +1,4 @@
-"""Properties of tables that hold for whatever is in them."""
+"""Properties of tables that hold for any content."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=
 
 @st.composite
 def mixed_tables(draw):
-    """Columns of numbers, text and booleans by name, each with at least one entry."""
+    """Generate columns of numbers, text and booleans by name, each with at least one value."""
     n = draw(st.integers(1, 6))
     names = draw(st.lists(NAMES, min_size=1, max_size=4, unique=True))
     values = {}
@@ -40,7 +40,7 @@ few = settings(max_examples=60, deadline=None)
 
 @few
 @given(mixed_tables())
-def test_every_library_teaches_the_same_schema_and_gives_the_same_matrix(values):
+def test_every_library_gives_the_same_schema_and_the_same_matrix(values):
     frames = [pd.DataFrame(values), pl.DataFrame(values), pa.table(values)]
     tables = [Table.of(frame) for frame in frames]
     schemas = [Schema.learn(table) for table in tables]
@@ -69,7 +69,7 @@ def test_a_schema_survives_json(values):
 
 @few
 @given(mixed_tables())
-def test_training_rows_have_one_indicator_or_flag_and_finite_values(values):
+def test_training_rows_have_one_indicator_and_finite_values(values):
     schema = Schema.learn(Table.of(pl.DataFrame(values)))
     columns = encode(schema, schema.read(pl.DataFrame(values)))
     assert np.isfinite(columns).all()
@@ -84,7 +84,7 @@ def test_training_rows_have_one_indicator_or_flag_and_finite_values(values):
 
 @few
 @given(mixed_tables(), st.data())
-def test_repeating_rows_teaches_what_weights_teach(values, data):
+def test_repeated_rows_are_equivalent_to_weights(values, data):
     frame = pd.DataFrame(values)
     weight = data.draw(st.lists(st.integers(0, 3), min_size=len(frame), max_size=len(frame)))
     repeated = frame.loc[np.repeat(np.arange(len(frame)), weight)].reset_index(drop=True)

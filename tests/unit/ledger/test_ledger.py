@@ -52,7 +52,7 @@ def test_cases_that_come_and_go_are_told(recorded, capsys):
     assert book.compare([cases[0], Case("fit/new", a_fit)], folder / "book.json") == 1
     told = capsys.readouterr().out
     assert "not recorded: fit/new" in told
-    assert "recorded, but no case any more: text/two" in told
+    assert "recorded, but no longer a case: text/two" in told
     assert book.compare(cases[:1], folder / "book.json", is_all=False) == 0
 
 

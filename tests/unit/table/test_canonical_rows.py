@@ -13,7 +13,7 @@ from hardwood.table.canonical_rows import canonical_rows
 
 
 def contents(X, y, weight=None, **options):
-    """What a learner would see: rows, targets and weights in canonical order."""
+    """Return what a learner sees: rows, targets and weights in canonical order."""
     rows = canonical_rows(X, y, weight, **options)
     x = X[rows.index]
     x = x.toarray() if sparse.issparse(x) else x
@@ -21,7 +21,7 @@ def contents(X, y, weight=None, **options):
 
 
 def one_bucket(matrix, y, rows, levels):
-    """A hash that collides always."""
+    """A hash function that always collides."""
     return np.zeros(len(rows), dtype=np.uint64)
 
 
@@ -76,7 +76,7 @@ def test_rows_are_distinct_and_weight_is_conserved(hash_rows, case):
     assert (merged > 0).all()
 
 
-def test_nan_equals_nan_and_the_two_zeros_are_one():
+def test_nan_equals_nan_and_minus_zero_equals_zero():
     odd_nan = np.array([0x7FF8000000000123], dtype=np.uint64).view(np.float64)[0]
     X = np.array([[np.nan, 0.0], [odd_nan, -0.0], [-np.nan, 0.0]])
     rows = canonical_rows(X, np.zeros((3, 1)))
@@ -84,11 +84,11 @@ def test_nan_equals_nan_and_the_two_zeros_are_one():
     np.testing.assert_array_equal(rows.weight, [3.0])
 
 
-def test_equal_features_with_different_targets_stay_apart():
+def test_equal_features_with_different_targets_are_not_merged():
     assert len(canonical_rows(np.zeros((2, 3)), np.array([[0.0], [1.0]]))) == 2
 
 
-def test_float32_and_float64_tables_of_equal_values_are_ordered_alike():
+def test_float32_and_float64_tables_of_equal_values_have_the_same_order():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 5)).astype(np.float32)
     y = rng.normal(size=(500, 1))
@@ -97,7 +97,7 @@ def test_float32_and_float64_tables_of_equal_values_are_ordered_alike():
 
 
 @pytest.mark.parametrize("container", [sparse.csr_array, sparse.csr_matrix])
-def test_a_sparse_table_is_ordered_as_the_same_table_written_out(container):
+def test_a_sparse_table_has_the_same_order_as_the_dense_table(container):
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, size=(300, 6)) * rng.integers(0, 3, size=(300, 6)).astype(float)
     y = rng.integers(0, 2, size=(300, 1)).astype(float)
@@ -133,7 +133,7 @@ def test_small_integers_do_not_collide():
     assert len(np.unique(_hash_rows(X, np.zeros((3600, 1)), np.arange(3600)))) == 3600
 
 
-def test_columns_are_told_apart():
+def test_columns_are_distinguished():
     from hardwood.table.canonical_rows import _hash_rows
 
     X = np.array([[1.0, 2.0], [2.0, 1.0]])
@@ -141,7 +141,7 @@ def test_columns_are_told_apart():
     assert a != b
 
 
-def test_tables_larger_than_a_block_are_whole():
+def test_tables_larger_than_a_block_are_complete():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 9, size=(40_000, 7)).astype(np.float32)
     y = np.zeros((40_000, 1))

@@ -1,4 +1,4 @@
-"""The encoding of a table: what the reference says, and that the engine agrees bit for bit."""
+"""The encoding of a table: the reference, and the engine, which agrees bit for bit."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def encoder(request):
     return request.param
 
 
-def test_values_indicators_and_flags(encoder):
+def test_values_and_indicators(encoder):
     columns = encoder(MIXED, ROWS)
     assert columns.dtype == np.float32
     np.testing.assert_array_equal(columns, COLUMNS)
 
 
-def test_a_code_without_a_level_is_a_missing_entry(encoder):
+def test_a_code_without_a_level_is_a_missing_value(encoder):
     for code in (3.0, -1.0, 1e6):
         columns = encoder(MIXED, np.array([[1.7e9, code, 0, 0]]))
         np.testing.assert_array_equal(columns, [[0, 0, 0, 0, 0, 1, 1, 0, 0]])

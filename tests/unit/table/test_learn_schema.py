@@ -1,4 +1,4 @@
-"""`Schema.learn`: what is remembered of a training table."""
+"""`Schema.learn`: what a model stores about its training table."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def test_a_mixed_table_gives_one_feature_per_column():
         Feature("wild", "numeric", center=0.25, scale=0.5, origin="boolean"),
     ]
     assert schema.named
-    half, quarter = 0.5, 3**0.5 / 4  # deviations of 0/1 columns with that share of ones
+    half, quarter = 0.5, 3**0.5 / 4  # standard deviations of 0/1 columns with this fraction of ones
     mass, species, sex = (1.0, half), (quarter, quarter), (half, quarter, quarter)
     expected = [*mass, *species, *sex, 0.0, quarter]
     np.testing.assert_allclose(schema.column_spread, expected, rtol=1e-15)
 
 
-def test_levels_beyond_the_255_count_in_the_spread_of_the_flag():
+def test_levels_beyond_255_count_in_the_spread_of_the_missing_indicator():
     text = np.array([f"{i:04d}" for i in range(510)], dtype=object)[:, None]
     with pytest.warns(TableWarning):
         spread = learn(text).column_spread
@@ -75,7 +75,7 @@ HOUR = datetime.timedelta(hours=1)
         ([DAY.time(), None], "duration"),
     ],
 )
-def test_what_a_numeric_column_was_is_remembered(column, origin):
+def test_the_origin_of_a_numeric_column_is_stored(column, origin):
     def found(X):
         return learn(X).features[0].origin
 
@@ -87,7 +87,7 @@ def test_what_a_numeric_column_was_is_remembered(column, origin):
         assert found(pa.table({"a": column})) == origin
 
 
-def test_the_type_of_an_array_says_what_it_holds():
+def test_the_type_of_an_array_determines_the_origin():
     for dtype, origin in [
         ("?", "boolean"),
         ("i8", "number"),
@@ -114,13 +114,13 @@ def test_the_center_of_a_float32_table_is_a_float32():
     assert double.features[0].center != float(np.float32(double.features[0].center))
 
 
-def test_an_array_gets_names_of_its_own():
+def test_the_columns_of_an_array_get_default_names():
     schema = learn(np.eye(2))
     assert schema.names == ("x0", "x1")
     assert not schema.named
 
 
-def test_rows_of_weight_zero_are_as_if_absent():
+def test_rows_of_weight_zero_are_ignored():
     frame = pd.DataFrame({"x": [1.0, 5.0, nan, 9.0], "c": ["a", "b", None, "z"]})
     assert learn(frame, [1, 1, 0, 0]) == learn(frame[:2])
     assert learn(frame, [1, 1, 0, 0]).features[1].levels == ("a", "b")
@@ -136,7 +136,7 @@ def test_the_order_of_rows_does_not_change_levels():
     assert learn(text).features[0].levels == ("10", "9", "B", "a", "z", "é")
 
 
-def test_the_heaviest_255_levels_are_kept_and_the_rest_is_missing():
+def test_the_255_levels_with_the_largest_weight_are_kept():
     text = np.array([f"{i:04d}" for i in range(1000)], dtype=object)[:, None]
     weight = np.ones(1000)
     weight[[999, 500]] = 2.0
@@ -152,14 +152,14 @@ def test_the_heaviest_255_levels_are_kept_and_the_rest_is_missing():
     assert codes[999] == 254
 
 
-def test_a_warning_names_the_line_outside_of_the_package():
+def test_a_warning_points_to_the_line_outside_of_the_package():
     table = Table.of(pd.DataFrame({"id": [f"{i:03d}" for i in range(300)]}))
     with pytest.warns(TableWarning, match="'id' has 300 levels") as caught:
         Task.of(table, np.arange(300.0)[:, None], kind="regression", loss=SquaredError())
     assert caught[0].filename == __file__
 
 
-def test_255_levels_of_positive_weight_are_no_reason_to_warn():
+def test_255_levels_of_positive_weight_do_not_warn():
     text = np.array([f"{i:04d}" for i in range(300)], dtype=object)[:, None]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -168,13 +168,13 @@ def test_255_levels_of_positive_weight_are_no_reason_to_warn():
     assert not feature.has_missing
 
 
-def test_a_column_of_identifiers_is_cut_to_255_levels_and_a_flag():
+def test_a_column_of_identifiers_keeps_255_levels_and_an_indicator():
     frame = pd.DataFrame({"id": np.arange(200_000).astype(str)})
     with pytest.warns(TableWarning, match="column 'id' has 200000 levels"):
         assert learn(frame).n_columns == 256
 
 
-def test_sparse_and_dense_tables_teach_the_same():
+def test_sparse_and_dense_tables_give_the_same_schema():
     rng = np.random.default_rng(0)
     X = np.where(rng.random((50, 4)) < 0.7, 0.0, rng.normal(size=(50, 4)) + 3)
     X[3, 1] = nan
@@ -203,12 +203,12 @@ def test_the_scale_of_weights_does_not_matter(factor):
         (np.array([[1.0, nan], [0, nan]], np.float32), "column 1"),
     ],
 )
-def test_a_column_without_entries_is_refused_by_name(X, name):
+def test_the_error_for_a_column_without_values_names_it(X, name):
     with pytest.raises(TableError, match=f"{name}.* has no values"):
         learn(X)
 
 
-def test_a_column_without_entries_of_positive_weight_is_refused():
+def test_a_column_without_values_of_positive_weight_is_refused():
     with pytest.raises(TableError, match="column 0 .*has no values.*positive weight"):
         learn([[nan], [1.0]], [1, 0])
 
@@ -225,6 +225,6 @@ def test_a_column_without_entries_of_positive_weight_is_refused():
         ([0, 0], "at least one non-zero"),
     ],
 )
-def test_unusable_weights_are_refused(weight, words):
+def test_invalid_weights_are_refused(weight, words):
     with pytest.raises(TableError, match=words):
         learn([[1.0], [2.0]], weight)

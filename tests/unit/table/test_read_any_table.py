@@ -1,4 +1,4 @@
-"""`Table.of`: every kind of table gives the right matrix or an error that says what is wrong."""
+"""`Table.of`: every kind of table gives the right matrix, or an error with the reason."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_booleans_are_zero_and_one():
     check(Table.of(np.array([[True, False]])), [[1, 0]], dtype=np.float32)
 
 
-def test_masked_entries_are_missing():
+def test_masked_values_are_missing():
     mask = [[False, True], [False, False]]
     check(Table.of(np.ma.array([[1.0, 2], [3, 4]], mask=mask)), [[1, nan], [3, 4]])
     check(Table.of(np.ma.array([[1, 2], [3, 4]], mask=mask)), [[1, nan], [3, 4]])
@@ -80,7 +80,7 @@ def test_masked_entries_are_missing():
     check(text, [[0, nan], [1, 0]], (("a", "c"), ("d",)), dtype=np.float32)
 
 
-def test_rows_that_mix_numbers_and_text_by_column_keep_them_apart():
+def test_rows_with_numeric_and_text_columns_keep_their_types():
     table = Table.of([[1, "b"], [2.5, "a"], [None, None]])
     check(table, [[1, 1], [2.5, 0], [nan, nan]], (None, ("a", "b")))
 
@@ -138,7 +138,7 @@ def test_sparse_matrices_and_arrays_become_csr(form, dtype):
         np.testing.assert_array_equal(matrix.toarray(), dense)
 
 
-def test_a_float_csr_shares_its_entries_and_64_bit_indices_become_32():
+def test_a_float_csr_shares_its_values_and_64_bit_indices_become_32():
     X = sp.csr_matrix(np.eye(3, dtype=np.float32))
     assert np.shares_memory(Table.of(X).matrix.data, X.data)
     X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
@@ -249,7 +249,7 @@ def test_frames_of_every_library_give_the_same_table(make):
     ],
     ids=lambda column: f"{type(column).__module__}-{getattr(column, 'dtype', '')}",
 )
-def test_text_and_categories_of_every_library_are_coded_alike(column):
+def test_text_and_categories_of_every_library_have_the_same_codes(column):
     if isinstance(column, pa.Array):
         frame = pa.table({"c": column})
     else:
@@ -277,7 +277,7 @@ def test_pandas_categories_keep_their_types():
     np.testing.assert_array_equal(table.matrix, expected)
 
 
-def test_float32_frames_stay_float32_with_booleans_and_categories_beside():
+def test_float32_frames_with_booleans_and_categories_stay_float32():
     columns = {"x": np.array([1, 2], np.float32), "b": [True, False], "c": ["u", "v"]}
     assert Table.of(pd.DataFrame(columns)).matrix.dtype == np.float32
     assert Table.of(pd.DataFrame({**columns, "i": [1, 2]})).matrix.dtype == np.float64
@@ -313,14 +313,14 @@ def test_a_column_may_have_any_name():
     assert Table.of(frame).names == names
 
 
-def test_only_reads_the_columns_asked_for_in_that_order():
+def test_only_reads_the_given_columns_in_this_order():
     frame = pd.DataFrame({"a": [1.0], "junk": [{}], "b": [2.0]})
     check(Table.of(frame, only=("b", "a")), [[2, 1]], names=("b", "a"))
     with pytest.raises(TableError, match="lacks 2 of the 3 columns.*: 'c', 'd'"):
         Table.of(frame, only=("c", "a", "d"))
 
 
-def test_a_table_is_taken_as_it_is():
+def test_a_table_is_returned_as_it_is():
     table = Table.of([[1.0]])
     assert Table.of(table) is table
 
@@ -365,7 +365,7 @@ def test_a_table_is_taken_as_it_is():
     ],
     ids=lambda value: str(value)[:30],
 )
-def test_what_is_no_table_is_refused_with_the_reason(X, words):
+def test_anything_but_a_table_is_refused_with_the_reason(X, words):
     with pytest.raises(TableError, match=f"(?s){words}") as caught:
         Table.of(X)
     assert isinstance(caught.value, ValueError)
@@ -392,7 +392,7 @@ def test_what_is_no_table_is_refused_with_the_reason(X, words):
     ],
     ids=lambda value: str(value)[:30],
 )
-def test_values_of_strange_types_are_refused_by_column(X, words):
+def test_the_error_for_unknown_types_names_the_column(X, words):
     with pytest.raises(TableTypeError, match=f"(?s){words}") as caught:
         Table.of(X)
     assert isinstance(caught.value, TypeError)
@@ -416,7 +416,7 @@ def test_reading_an_array_imports_no_other_library():
     assert done.stdout.strip() == "[]"
 
 
-def test_reading_a_frame_imports_no_library_that_the_user_did_not():
+def test_reading_a_frame_imports_no_further_library():
     code = (
         "import sys, polars as pl; from hardwood.table import Schema, Table\n"
         "table = Table.of(pl.DataFrame({'a': [1.5, None], 'b': ['x', 'y']}))\n"

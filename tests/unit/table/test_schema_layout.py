@@ -48,7 +48,7 @@ def test_columns_follow_the_features_in_order():
         assert not array.flags.writeable
 
 
-def test_a_numeric_schema_neither_shifts_nor_scales():
+def test_a_numeric_schema_does_not_shift_or_scale():
     schema = Schema.numeric(3)
     assert schema.names == ("x0", "x1", "x2")
     assert not schema.named
@@ -58,7 +58,7 @@ def test_a_numeric_schema_neither_shifts_nor_scales():
         Schema.numeric(2, ["a"])
 
 
-def test_a_dictionary_survives_json_with_types_of_levels():
+def test_a_dictionary_survives_json_with_the_types_of_its_levels():
     schema = Schema((*MIXED.features, Feature("π\n", "numeric", center=0.1, scale=5e-324)), False)
     again = Schema.from_dict(json.loads(json.dumps(schema.to_dict())))
     assert again == schema
@@ -66,7 +66,7 @@ def test_a_dictionary_survives_json_with_types_of_levels():
     assert [type(level) for level in again.features[3].levels] == [bool, int, float, str]
 
 
-def test_a_schema_is_a_value():
+def test_a_schema_compares_by_value():
     _ = MIXED.column_names  # cached parts do not count
     for again in (pickle.loads(pickle.dumps(MIXED)), copy.deepcopy(MIXED)):
         assert again == MIXED
@@ -132,7 +132,7 @@ def edited(feature=None, **changes):
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_a_wrong_dictionary_is_refused_with_what_is_wrong(content, words):
+def test_an_invalid_dictionary_is_refused_with_the_reason(content, words):
     with pytest.raises(ValueError, match=words):
         Schema.from_dict(content)
 

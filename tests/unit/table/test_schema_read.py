@@ -1,4 +1,4 @@
-"""`Schema.read`: a later table becomes the matrix that the model expects, or the reason why not."""
+"""`Schema.read`: a later table becomes the matrix that the model expects, or an error."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MIXED = Schema(
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_plain_array_comes_back_itself(dtype):
+def test_a_plain_array_is_returned_as_it_is(dtype):
     X = np.ones((4, 3), dtype)
     X.flags.writeable = False
     assert NUMERIC.read(X) is X
@@ -40,7 +40,7 @@ def test_a_plain_array_is_read_in_two_microseconds():
     assert min(timeit.repeat(lambda: NUMERIC.read(X), number=2000, repeat=5)) / 2000 < 2e-6
 
 
-def test_other_arrays_are_made_plain():
+def test_other_arrays_are_converted():
     X = np.arange(6.0).reshape(2, 3)
     for other in (
         np.asfortranarray(X),
@@ -62,21 +62,21 @@ def test_an_unaligned_array_is_copied():
     np.testing.assert_array_equal(matrix, [[0, 1, 2], [3, 4, 5]])
 
 
-def test_numeric_nan_is_let_through_and_infinity_is_not():
+def test_nan_is_accepted_and_infinity_is_not():
     np.testing.assert_array_equal(NUMERIC.read([[1, nan, None]]), [[1, nan, nan]])
     with pytest.raises(TableError, match=r"infinity \(inf at row 0\)"):
         NUMERIC.read([[1, 2, np.inf]])
 
 
 @pytest.mark.parametrize("make", [np.ones, sp.csr_matrix, lambda shape: np.ones(shape).tolist()])
-def test_a_wrong_width_is_told_in_the_words_of_scikit_learn(make):
+def test_a_wrong_width_has_the_message_of_scikit_learn(make):
     with pytest.raises(
         TableError, match="X has 4 features, but Tree is expecting 3 features as input"
     ):
         NUMERIC.read(make((2, 4)), who="Tree")
 
 
-def test_what_is_no_table_is_refused_at_prediction_too():
+def test_anything_but_a_table_is_refused_at_prediction_too():
     with pytest.raises(TableError, match="Reshape your data"):
         NUMERIC.read(np.ones(3))
     with pytest.raises(TableError, match=r"0 sample\(s\)"):
@@ -101,12 +101,12 @@ def test_sparse_stays_sparse():
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
-def test_frames_are_read_by_name_in_any_order_with_further_columns_ignored(make):
+def test_frames_are_read_by_name_in_any_order_ignoring_other_columns(make):
     frame = make({"grade": [5, 1], "extra": ["q", "q"], "kind": ["w", "u"], "mass": [1.0, 2.0]})
     np.testing.assert_array_equal(MIXED.read(frame), [[1, 2, 2], [2, 0, 0]])
 
 
-def test_a_further_column_may_hold_anything():
+def test_other_columns_may_hold_anything():
     frame = pd.DataFrame({"a": [1.0], "b": [2.0], "c": [3.0], "junk": [{"x": object()}]})
     np.testing.assert_array_equal(NUMERIC.read(frame), [[1, 2, 3]])
 
@@ -133,7 +133,7 @@ def test_a_table_that_was_read_is_read_again_without_a_copy():
     assert schema.read(table) is table.matrix
 
 
-def test_a_table_that_was_read_is_not_changed_by_translation():
+def test_a_table_that_was_read_is_not_modified():
     table = Table.of(pd.DataFrame({"grade": [2, 1], "kind": ["w", "z"], "mass": [0.5, 1.0]}))
     before = table.matrix.copy()
     np.testing.assert_array_equal(MIXED.read(table), [[0.5, 2, 1], [1, nan, 0]])
@@ -180,7 +180,7 @@ def test_boolean_levels_are_found_in_a_boolean_column():
     np.testing.assert_array_equal(schema.read(frame), [[1], [0], [1]])
 
 
-def test_a_column_of_missing_entries_fits_every_feature():
+def test_a_column_of_missing_values_matches_every_feature():
     for empty in ([nan, nan], [None, None], pd.array([None, None], dtype="string")):
         frame = pd.DataFrame({"mass": empty, "kind": empty, "grade": empty})
         assert np.isnan(MIXED.read(frame)).all()
@@ -197,7 +197,7 @@ def test_a_column_of_missing_entries_fits_every_feature():
         ({"mass": [1.0, np.inf]}, "column 'mass' holds infinity"),
     ],
 )
-def test_numbers_for_text_and_text_for_numbers_are_refused_by_column(values, words):
+def test_the_error_for_text_instead_of_numbers_names_the_column(values, words):
     frame = pd.DataFrame({"mass": 1.0, "kind": "u", "grade": [1, 1], **values})
     with pytest.raises(TableError, match=words):
         MIXED.read(frame)
@@ -209,7 +209,7 @@ def test_a_column_that_mixes_kinds_is_refused_with_value_and_row():
         MIXED.read(frame)
 
 
-def test_categories_that_are_numbers_serve_as_numbers_without_rounding():
+def test_numeric_categories_become_numbers_without_rounding():
     frame = pd.DataFrame({"a": pd.Categorical([2**24 + 1, None]), "b": np.float32(1), "c": True})
     matrix = NUMERIC.read(frame.astype({"b": np.float32}))
     np.testing.assert_array_equal(matrix, [[2**24 + 1, 1, 1], [nan, 1, 1]])
@@ -224,7 +224,7 @@ def test_categories_that_are_numbers_serve_as_numbers_without_rounding():
         ([1, 2], "learned from numbers"),
     ],
 )
-def test_text_in_place_of_numbers_says_what_was_learned(column, words):
+def test_the_error_for_text_says_what_was_learned(column, words):
     schema = Schema.learn(Table.of(pd.DataFrame({"joined": column})))
     with pytest.raises(TableError, match=f"'joined' holds the text '2020-05-01' at row 0.*{words}"):
         schema.read(pd.DataFrame({"joined": ["2020-05-01"]}))

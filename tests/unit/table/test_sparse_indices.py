@@ -1,4 +1,4 @@
-"""Indices of sparse tables are checked before they are made narrower."""
+"""Indices of sparse tables are checked before they are converted to 32 bits."""
 
 from __future__ import annotations
 

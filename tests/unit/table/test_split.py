@@ -1,4 +1,4 @@
-"""How rows are divided: every class in proportion, the same draws for the same seed."""
+"""Splits of rows: stratified, and the same for the same seed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hardwood.errors import TableError
 from hardwood.table.split import fold_numbers, hold_out, separated, validation_folds
 
 
-def test_hold_out_gives_every_class_its_share():
+def test_hold_out_is_stratified():
     labels = np.repeat(["a", "b", "c"], [500, 95, 5])
     train, test = hold_out(600, 0.2, np.random.default_rng(0), labels)
     assert sorted([*train, *test]) == list(range(600))
@@ -18,7 +18,7 @@ def test_hold_out_gives_every_class_its_share():
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_hold_out_leaves_every_class_a_training_row(seed):
+def test_hold_out_keeps_a_training_row_of_every_class(seed):
     labels = np.array(["a"] * 6 + ["b", "c", "c"])
     train, test = hold_out(9, 0.5, np.random.default_rng(seed), labels)
     assert set(labels[train]) == {"a", "b", "c"}
@@ -32,7 +32,7 @@ def test_hold_out_nothing_and_too_few():
         hold_out(1, 0.2, np.random.default_rng(0))
 
 
-def test_folds_have_as_many_rows_of_every_class():
+def test_folds_are_stratified():
     labels = np.repeat([0, 1, 2], [50, 35, 15])
     number = fold_numbers(100, 5, np.random.default_rng(0), labels)
     for fold in range(5):
@@ -51,7 +51,7 @@ def test_the_only_row_of_a_class_is_in_no_validation_fold():
     assert np.sum(folds, axis=0).tolist() == [1] * 8 + [0]
 
 
-def test_divisions_are_what_they_were():  # before they had one home
+def test_splits_do_not_change_between_versions():  # recorded results
     rng = np.random.default_rng(7)
     labels = np.arange(12) % 3
     assert hold_out(12, 0.25, rng, labels)[1].tolist() == [7, 9, 11]

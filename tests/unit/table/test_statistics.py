@@ -16,7 +16,7 @@ nan = np.nan
 
 
 def exact(x, w):
-    """Weighted mean and standard deviation of the present entries, in rationals until the root."""
+    """Return the weighted mean and standard deviation, in rational arithmetic except the root."""
     pairs = [
         (Fraction(float(a)), Fraction(float(b)))
         for a, b in zip(x, w, strict=True)
@@ -67,7 +67,7 @@ WEIGHTS = {
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
 @pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize("name", NAMES)
-def test_mean_and_deviation_are_those_of_rational_arithmetic(name, weights, form):
+def test_mean_and_standard_deviation_equal_those_of_rational_arithmetic(name, weights, form):
     rng = np.random.default_rng(3)
     x = make(rng, name)
     w = WEIGHTS[weights](rng, len(x))
@@ -89,7 +89,7 @@ def test_a_constant_column_has_its_value_as_mean_and_deviation_one(form, value):
     assert (found.mean[0], found.deviation[0]) == (value, 1.0)
 
 
-def test_equal_huge_entries_among_zeros_that_are_not_stored():
+def test_equal_huge_values_among_zeros_that_are_not_stored():
     found = column_statistics(sp.csr_matrix(np.array([[1e300], [0.0], [1e300], [0.0]])), np.ones(4))
     assert found.mean[0] == pytest.approx(5e299, rel=1e-15)
     assert found.deviation[0] == pytest.approx(5e299, rel=1e-15)
@@ -102,7 +102,7 @@ def test_the_reciprocal_of_the_deviation_is_finite_for_the_smallest_values():
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
-def test_rows_of_weight_zero_are_as_if_absent(form):
+def test_rows_of_weight_zero_are_ignored(form):
     X = np.array([[1.0, nan, 5], [2.0, 3, nan], [9e9, 7, nan], [nan, nan, 5]])
     w = np.array([1.0, 2.0, 0.0, 0.0])
     full, part = column_statistics(form(X), w), column_statistics(form(X[:2]), w[:2])
@@ -112,7 +112,7 @@ def test_rows_of_weight_zero_are_as_if_absent(form):
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
-def test_columns_without_an_entry_are_told(form):
+def test_columns_without_values_are_marked(form):
     found = column_statistics(form(np.array([[nan, 1.0], [nan, 2.0]])), np.ones(2))
     np.testing.assert_array_equal(found.is_empty, [True, False])
 
@@ -127,7 +127,7 @@ def test_an_integer_weight_equals_repeated_rows():
     np.testing.assert_allclose(weighted.deviation, repeated.deviation, rtol=1e-12)
 
 
-def test_chunks_do_not_show_in_dense_or_sparse_statistics():
+def test_statistics_do_not_depend_on_the_chunk_size():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(10_000, 70)) * (rng.random((10_000, 70)) < 0.5)
     w = rng.random(10_000)
@@ -140,7 +140,7 @@ def test_chunks_do_not_show_in_dense_or_sparse_statistics():
         np.testing.assert_allclose(found.deviation, deviation, rtol=1e-12)
 
 
-def test_temporaries_stay_small_beside_a_large_table():
+def test_temporaries_are_small_for_a_large_table():
     X = np.ones((200_000, 32), np.float32)  # 25.6 MB
     tracemalloc.start()
     column_statistics(X, np.broadcast_to(1.0, len(X)))
@@ -149,7 +149,7 @@ def test_temporaries_stay_small_beside_a_large_table():
     assert peak < 12e6
 
 
-def test_level_weights_add_up_over_chunks_and_pass_over_missing():
+def test_level_weights_add_up_over_chunks_and_ignore_missing_values():
     rng = np.random.default_rng(2)
     codes = rng.integers(0, 5, 600_000).astype(np.float32)
     codes[::7] = nan

@@ -1,4 +1,4 @@
-"""Every reading of y and of weights: to learn from, to score against, classes or numbers."""
+"""Reading targets and weights, for training and for scoring."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_an_unknown_class_is_refused_or_wrong():
         (ANIMALS, ["cat", None], r"None \(first at row 1\)"),
     ],
 )
-def test_answers_that_do_not_fit_are_refused(model, y, words):
+def test_targets_that_do_not_match_are_refused(model, y, words):
     with pytest.raises(TableError, match=words):
         true_answers(model, y, 2)
 
@@ -68,13 +68,13 @@ def test_positions_of_values_of_several_types():
     assert positions(np.array([1.0, 2.0]), (2, 1)).tolist() == [1, 0]
 
 
-def test_numbers_beyond_the_whole_ones_are_a_quantity():
+def test_numbers_too_large_to_be_whole_are_a_quantity():
     assert not are_whole(np.array([1e300, 2e300]))
     assert suggested_task(np.array([1e300, 2e300] * 5))[0] == "regression"
     assert suggested_task(np.array(["a", "b"]))[0] == "classification"
 
 
-def test_weights_are_read_alike_by_all():
+def test_all_readers_of_weights_agree():
     assert row_weights(None, 2) is None
     assert row_weights(3, 2) is None
     assert weight_of_rows(None, 2).tolist() == [1.0, 1.0]
@@ -89,7 +89,7 @@ def test_weights_are_read_alike_by_all():
             row_weights(weight, 2)
 
 
-def test_class_weights_name_classes_that_are_there():
+def test_class_weights_are_for_existing_classes():
     target = class_target(["a", "b", "b"], 3)
     assert class_weights({"a": 2.0}, target, None).tolist() == [2.0, 1.0, 1.0]
     assert class_weights("balanced", target, None).tolist() == [1.5, 0.75, 0.75]
@@ -108,7 +108,7 @@ def test_whole_numbers_with_two_rows_each_are_classes():
     assert suggested_task(np.array([0, 0, 1]))[0] == "regression"
 
 
-def test_balanced_shares_the_weight_among_the_classes_that_have_some():
+def test_balanced_divides_the_weight_among_the_classes_that_occur():
     target = class_target(np.array(["a", "a", "a", "b", "c"]), 5)
     weight = np.array([1.0, 1.0, 1.0, 1.0, 0.0])
     factor = class_weights("balanced", target, weight)

@@ -1,4 +1,4 @@
-"""A split as a person reads it."""
+"""Readable conditions of splits."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ def test_numbers(weights: list[float], bias: float, expected: str) -> None:
         ([0, -1, 0, 0, 0, 0, 0], 0.5, "mass is not missing"),
     ],
 )
-def test_levels_and_missing_entries(weights: list[float], bias: float, expected: str) -> None:
+def test_levels_and_missing_values(weights: list[float], bias: float, expected: str) -> None:
     assert words(weights, bias=bias) == expected
 
 
 def test_terms_are_ranked_by_the_spread_of_their_columns() -> None:
-    """A rare missing flag gives way, though its weight is the largest in standard units of old."""
+    """A rare missing indicator ranks low in spite of its large weight."""
     features = (
         Feature("mass", "numeric", center=4.0, scale=1.0, has_missing=True, spread=(0.8, 0.05)),
         Feature("sex", "categorical", levels=("f", "m"), spread=(0.5, 0.5)),
@@ -97,7 +97,7 @@ def test_many_levels_are_counted() -> None:
     assert words(weights, bias=-0.5, schema=schema) == text
     full = words(weights, bias=-0.5, schema=schema, max_terms=None)
     assert full == "letter is one of a, b, c, d, e, f"
-    # "missing" is kept whatever is left out: here the levels a to f do not go right, nor does it.
+    # "missing" is always shown: here the levels a to f do not go right, and neither does it.
     inverse = words(weights, bias=-0.5, schema=schema, max_terms=2)
     assert inverse == "letter is one of a, b (+ 4 more left out)"
     negative = words([-1.0] * 2 + [1.0] * 10, bias=-0.5, schema=schema, max_terms=2)
@@ -113,7 +113,7 @@ def test_small_terms_are_left_out_and_counted() -> None:
     assert words(weights, schema=numeric(16), max_terms=None).count("0.01*") == 12
 
 
-def test_terms_left_out_stand_at_their_center() -> None:
+def test_terms_left_out_are_set_to_their_center() -> None:
     # year is left out: an average year leaves the threshold of mass alone where it is.
     text = words([0.001, 0, 0, 0, 0, 0, 0.01], bias=-0.3, max_terms=1)
     assert text == "0.001*mass (+ 1 smaller term left out) >= 4.5"
@@ -140,15 +140,15 @@ def dated(spread: float, origin: str = "date", center: float = JANUARY_22) -> Sc
     [
         (1.0, 0.0, YEAR, "joined >= 2019-01-22"),
         (-2.0, 0.0, YEAR, "joined <= 2019-01-22"),
-        # Days are divided as by the exact moment: what joined that day is not >= 15:00.
+        # Days are split like by the exact time: a date on that day is not >= 15:00.
         (1.0, 15 * 3600.0, YEAR, "joined >= 2019-01-23"),
         (-1.0, 15 * 3600.0, YEAR, "joined <= 2019-01-22"),
         (1.0, 15 * 3600.0 + 29.0, DAY, "joined >= 2019-01-22 15:01"),
         (1.0, 15 * 3600.0 + 29.0, 600.0, "joined >= 2019-01-22 15:00:29"),
         (1.0, 0.25, 1.0, "joined >= 2019-01-22 00:00:00.25"),
         (1.0, 0.0, 0.0, "joined >= 2019-01-22"),
-        (1.0, 1e-7, YEAR, "joined >= 2019-01-22"),  # what arithmetic leaves is not another day
-        (1.0, 1e15, YEAR, "joined >= 1.0000015481e15"),  # no calendar goes so far
+        (1.0, 1e-7, YEAR, "joined >= 2019-01-22"),  # a rounding error is not another day
+        (1.0, 1e15, YEAR, "joined >= 1.0000015481e15"),  # beyond every calendar
         (1.0, 1e306, 1e-300, "joined >= 1e306"),
     ],
 )
@@ -175,7 +175,7 @@ def test_durations(seconds: float, expected: str) -> None:
     assert words([1.0, 0.0], bias=-seconds, schema=schema, digits=None).endswith(f" {seconds:g}")
 
 
-def test_dates_and_durations_among_other_terms_count_in_units_of_time() -> None:
+def test_dates_and_durations_next_to_other_terms_have_units_of_time() -> None:
     six_o_clock = JANUARY_22 + 0.25 * DAY
     text = words([0.5 / DAY, 3.0], bias=1.0, schema=dated(YEAR, center=six_o_clock))
     # At the average, 0.25 days from the 22nd, and age 0 the score is 1.

@@ -1,4 +1,4 @@
-"""The score of a linear leaf as a person reads it."""
+"""Readable formulas of linear leaves."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def test_numbers_in_full() -> None:
     assert words([1 / 3, 0, 0, 0, 0], value=0.1, digits=None).endswith("+ 0.3333333333333333*rooms")
 
 
-def test_a_constant_has_digits_by_the_spread_of_the_terms() -> None:
+def test_the_digits_of_a_constant_follow_from_the_spread_of_the_terms() -> None:
     schema = Schema((Feature("time", "numeric", center=1.7e9, scale=1.0),))
     assert words([1.0], value=0.25, schema=schema) == "-1699999999.75 + time"
 
 
-def test_dates_count_in_units_of_time() -> None:
+def test_dates_have_units_of_time() -> None:
     joined = Feature("joined", "numeric", center=1548115200.0, spread=(3e7,), origin="date")
     text = words([0.5 / 86400], value=3.0, schema=Schema((joined,)))
     assert text == "3 + 0.5*(joined - 2019-01-22 in days)"
@@ -75,8 +75,8 @@ def test_options_are_checked(options: dict[str, int]) -> None:
         words([1.0, 0, 0, 0, 0], **options)
 
 
-def test_reading_a_formula_gives_what_the_leaf_answers(rng: np.random.Generator) -> None:
-    """In full digits to the last few bits; rounded, as finely as the terms are written."""
+def test_evaluating_a_formula_gives_the_prediction_of_the_leaf(rng: np.random.Generator) -> None:
+    """In full to the last few bits; rounded to the precision of the printed terms."""
     for _ in range(50):
         center, scale = rng.normal(size=4) * 100, np.exp(rng.normal(size=4))
         features = [

@@ -30,7 +30,7 @@ OTHER = "</style></td><img src=x onerror=alert(2)>"
 
 @pytest.fixture
 def hostile():
-    """A tree whose every name is an attack."""
+    """A tree with an attack in every name."""
     record = {
         "learner": HOSTILE,
         OTHER: HOSTILE,
@@ -60,7 +60,7 @@ def reports(hostile):
 
 
 class Tags(HTMLParser):
-    """Everything in a page that is not text."""
+    """Collects everything in a page that is not text."""
 
     def __init__(self):
         super().__init__()
@@ -90,7 +90,7 @@ def test_hostile_names_stay_text(reports):
     assert reports[0]._repr_html_() == reports[0].to_html()
 
 
-def test_a_page_fetches_nothing(reports):
+def test_a_page_has_no_external_resources(reports):
     text = page(HOSTILE, reports)
     tags = tags_of(text)
     names = [tag for tag, _ in tags]
@@ -125,7 +125,7 @@ def test_tables_are_data_frames_of_any_library(reports, backend, kind):
     assert len(default) == len(reports[1].scores)
 
 
-def test_the_first_library_that_is_there_makes_the_frame(reports, monkeypatch):
+def test_the_first_installed_library_creates_the_frame(reports, monkeypatch):
     assert isinstance(reports[0].to_frame(), pd.DataFrame)
     found = importlib.util.find_spec
 
@@ -154,7 +154,7 @@ def test_without_matplotlib_a_page_says_so(reports, monkeypatch):
     assert "accuracy" in text
 
 
-def test_drawing_without_matplotlib_names_the_extra(reports, monkeypatch):
+def test_plotting_without_matplotlib_names_the_extra(reports, monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
@@ -169,7 +169,7 @@ def test_unknown_tables_and_libraries_are_refused(reports):
         reports[1].to_frame(backend="spark")
 
 
-def test_reports_are_saved_by_their_ending(reports, tmp_path):
+def test_the_file_name_selects_the_format_of_a_report(reports, tmp_path):
     report = reports[1]
     report.save(tmp_path / "r.html")
     assert (tmp_path / "r.html").read_text().startswith("<!DOCTYPE html>")
@@ -182,7 +182,7 @@ def test_reports_are_saved_by_their_ending(reports, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["r.html", "r.json", "r.txt"]
 
 
-def test_a_report_is_frozen_and_shows_itself(reports):
+def test_a_report_is_immutable_and_prints_itself(reports):
     for report in reports:
         assert repr(report) == str(report)
         with pytest.raises(AttributeError):
@@ -191,7 +191,7 @@ def test_a_report_is_frozen_and_shows_itself(reports):
         reports[1].n_rows = 3
 
 
-def test_tables_stand_in_columns():
+def test_tables_are_aligned_in_columns():
     grid = TextTable.of("Title", ["name", "n"], [["a", "1"], ["漢字", "22"]], note="more")
     assert grid.to_text().splitlines() == [
         "Title",
@@ -226,5 +226,5 @@ def test_tables_stand_in_columns():
         (printable("a\n\x1b"), r"a\n\x1b"),
     ],
 )
-def test_numbers_and_names_as_people_read_them(written, expected):
+def test_readable_numbers_and_names(written, expected):
     assert written == expected

@@ -1,4 +1,4 @@
-"""A matrix written back as a table of the kind that the user has."""
+"""A matrix converted back to the kind of table that the user has."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def read(table):
     ],
     ids=["pandas", "polars", "arrow", "objects", "list", "array"],
 )
-def test_what_is_written_reads_as_the_matrix_again(table):
+def test_a_restored_table_reads_as_the_same_matrix(table):
     schema, matrix = read(table)
     written = table_like(table, schema, matrix)
     assert isinstance(written, np.ndarray if isinstance(table, list) else type(table))
@@ -61,7 +61,7 @@ def test_numbers_become_floats_and_other_columns_keep_their_type():
     assert written["level"].isna().tolist() == [False, False, False, True]
 
 
-def test_a_sparse_matrix_stays_itself():
+def test_a_sparse_matrix_is_returned_as_it_is():
     table = sparse.csr_matrix(np.eye(3))
     schema, matrix = read(table)
     assert table_like(table, schema, matrix) is matrix

@@ -34,7 +34,7 @@ from benchmarks.quality.learners import Method
 from benchmarks.quality.trials import Pair, Run, add_options, run_of, some_of, summary, work
 from benchmarks.record import Column, Table, file_of, verdict
 from benchmarks.timing import one_thread
-from hardwood.learn import clock
+from hardwood import clock
 
 RECORDED = file_of("best_tree")
 TIME_NAME = "best_tree_time"

@@ -10,7 +10,7 @@ from hardwood.table import Feature, Schema
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """Run the command line in an empty folder; unexpected exceptions are raised, not swallowed."""
+    """Run the command line in an empty folder, and raise unexpected exceptions."""
     monkeypatch.chdir(tmp_path)
 
     def invoke(*arguments):
@@ -21,7 +21,7 @@ def run(tmp_path, monkeypatch):
 
 @pytest.fixture
 def classifier():
-    """Right (class 'yes') where width + 2 [color = red] >= 3."""
+    """Predicts 'yes' where width + 2 [color = red] >= 3."""
     schema = Schema(
         (
             Feature("width", "numeric", center=1.0, scale=2.0, has_missing=True),
@@ -43,7 +43,7 @@ def classifier():
 
 @pytest.fixture
 def regressor():
-    """1 where a >= 0, otherwise -1."""
+    """Predicts 1 where a >= 0, otherwise -1."""
     return ObliqueTree.of(
         [[1.0, 0.0]], thresholds=[0.0], values=[-1.0, 1.0], feature_names=["a", "b"]
     )
@@ -65,7 +65,7 @@ def regressor_file(regressor, tmp_path):
 
 @pytest.fixture
 def answers_csv(tmp_path):
-    """Five rows: the classifier is right on all but the last; width is missing once."""
+    """Five rows; the classifier is right on all but the last, and width is missing once."""
     path = tmp_path / "answers.csv"
     path.write_text(
         "color,width,unused,answer,number\n"

@@ -77,7 +77,7 @@ def test_environments_with_delays_masks_and_drift(run, flowers):
 
 
 @pytest.mark.parametrize("method", ["two_point", "one_point"])
-def test_numbers_are_tried_in_deviations(run, flowers, method):
+def test_regression_actions_are_perturbed(run, flowers, method):
     more = ["--method", method, "--learning-rate", 0.01, "--perturbation", 0.2]
     result = run(*arguments("--runs", 1, "--json", *more, target="height"))
     payload = json.loads(result.stdout)
@@ -119,7 +119,7 @@ def test_numbers_are_tried_in_deviations(run, flowers, method):
         (["--max-depth", "11"], "kind", "--max-depth"),
     ],
 )
-def test_mistakes_are_explained(run, flowers, tmp_path, more, target, message):
+def test_errors_are_explained(run, flowers, tmp_path, more, target, message):
     if target == "kind,color":
         flowers.assign(kind=flowers.length > 0, color=flowers.width > 0).to_csv(
             tmp_path / "flowers.csv", index=False
@@ -131,7 +131,7 @@ def test_mistakes_are_explained(run, flowers, tmp_path, more, target, message):
     assert not list(tmp_path.glob("*.png"))
 
 
-def test_one_value_is_no_task(run, tmp_path):
+def test_a_target_with_one_value_is_refused(run, tmp_path):
     (tmp_path / "flowers.csv").write_text("a,b\n" + "".join(f"{i},1.5\n" for i in range(9)))
     result = run(*arguments(target="b"))
     assert result.exit_code == 2

@@ -1,4 +1,4 @@
-"""The commands that need a model but no learning."""
+"""The commands that use a model."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_evaluate_weights_count(run, classifier_file, answers_csv):
     assert payload["metrics"]["accuracy"]["value"] == pytest.approx(10 / 15)
 
 
-def test_evaluate_counts_unknown_and_missing_answers(run, classifier_file, tmp_path):
+def test_evaluate_counts_unknown_classes_and_missing_targets(run, classifier_file, tmp_path):
     table = tmp_path / "t.csv"
     table.write_text("width,color,unused,answer\n1,red,0,yes\n1,red,0,perhaps\n1,red,0,\n")
     result = run("evaluate", classifier_file, table, "-t", "answer", "--json")
@@ -115,7 +115,7 @@ def test_evaluate_counts_unknown_and_missing_answers(run, classifier_file, tmp_p
     assert "does not know" in result.stderr
 
 
-def test_evaluate_refuses_a_foreign_target(run, classifier_file, answers_csv):
+def test_evaluate_refuses_a_column_of_other_values(run, classifier_file, answers_csv):
     result = run("evaluate", classifier_file, answers_csv, "-t", "color")
     assert result.exit_code == 2
     assert "'red'" in result.stderr
@@ -130,7 +130,7 @@ def test_evaluate_regression(run, regressor_file, tmp_path):
     assert payload["confusion"] is None
 
 
-def test_describe_tells_tree_sizes_use_and_record(run, classifier_file):
+def test_describe_prints_tree_sizes_feature_use_and_record(run, classifier_file):
     result = run("describe", classifier_file)
     assert result.exit_code == 0
     for words in ("classification of answer", "depth 1", "width", "Not used: unused", "by hand"):
@@ -148,7 +148,7 @@ def test_feature_use_is_in_standard_units(classifier):
     assert [use[name].n_splits for name in ("width", "color", "unused")] == [1, 1, 0]
 
 
-def test_feature_use_counts_the_rows_that_pass():
+def test_feature_use_counts_the_rows_at_a_split():
     tree = ObliqueTree.of(
         [[1.0, 0.0], [0.0, 5.0], [0.0, 9.0]],
         thresholds=[0, 0, 0],
@@ -170,7 +170,7 @@ def test_a_single_leaf_can_be_described(run, tmp_path):
     ("model", "single_rows"),
     [("classifier_file", ["dict"]), ("regressor_file", ["1-D float64 array", "dict"])],
 )
-def test_benchmark_says_what_was_timed(run, request, model, single_rows):
+def test_benchmark_names_the_calls_it_timed(run, request, model, single_rows):
     path = request.getfixturevalue(model)
     arguments = ["benchmark", path, "--rows", 50, "--seconds", 0.01]
     result = run(*arguments)
@@ -186,7 +186,7 @@ def test_benchmark_says_what_was_timed(run, request, model, single_rows):
         assert t["rows_per_second"] == pytest.approx(1e6 * t["n_rows"] / t["p50_us"])
 
 
-def test_made_up_rows_fit_the_schema(classifier):
+def test_simulated_rows_fit_the_schema(classifier):
     rows, kind = sample_rows(classifier.schema, 200, np.random.default_rng(0))
     assert kind == "Arrow table"
     assert set(rows["color"].to_pylist()) == {"blue", "red"}
@@ -208,7 +208,7 @@ def test_bad_model_files_are_explained(run, tmp_path, command, content, words):
     assert result.stdout == ""
 
 
-def test_a_directory_is_no_model(run, tmp_path):
+def test_a_directory_is_not_a_model(run, tmp_path):
     result = run("describe", tmp_path)
     assert result.exit_code == 2
     assert "is a directory" in result.stderr
@@ -265,7 +265,7 @@ def test_a_failed_drawing_leaves_the_old_picture(run, classifier_file, tmp_path,
     assert sorted(os.listdir(tmp_path)) == ["tree.png", "yes.hardwood"]
 
 
-def test_records_are_told_in_order_with_what_was_used():
+def test_records_are_printed_in_order_with_resolved_values():
     record = {
         "best_pass": 7,
         "learner": "DGTClassifier",
@@ -324,15 +324,15 @@ def test_help_names_arguments_and_defaults(run, monkeypatch):
         assert ugly not in help_text
 
 
-def test_describe_tells_the_cost_and_cuts_long_tables(run, classifier_file, tmp_path):
+def test_describe_prints_the_cost_and_cuts_long_tables(run, classifier_file, tmp_path):
     result = run("describe", classifier_file)
     assert "  mean: 1 multiplications, 2 additions, 1 comparisons" in result.stdout
     payload = json.loads(run("describe", classifier_file, "--json").stdout)
     assert payload["cost"]["worst"] == {"multiplications": 1, "additions": 2, "comparisons": 1}
     tree = ObliqueTree.of(np.ones((1, 12)), thresholds=[0.0], values=[0.0, 1.0])
     tree.save(tmp_path / "wide.hardwood")
-    told = run("describe", "wide.hardwood").stdout
-    assert told.count("1 of 1") == 10
-    assert "... and 2 more features" in told
-    assert "mean:" not in told  # it knows no rows
+    printed = run("describe", "wide.hardwood").stdout
+    assert printed.count("1 of 1") == 10
+    assert "... and 2 more features" in printed
+    assert "mean:" not in printed  # it knows no rows
     assert len(json.loads(run("describe", "wide.hardwood", "--json").stdout)["features"]) == 12

@@ -12,7 +12,7 @@ QUICK = ["--model", "constant", "--model", "linear", "--model", "CART", "--folds
 
 @pytest.fixture
 def table(tmp_path):
-    """Numbers, text and missing entries; the class and the amount follow from two columns."""
+    """Numbers, text and missing values; two columns determine the class and the amount."""
     rng = np.random.default_rng(0)
     lines = ["width,color,junk,answer,amount,weight"]
     for i in range(160):
@@ -24,7 +24,7 @@ def table(tmp_path):
     return path
 
 
-def test_compare_says_what_pays(run, table):
+def test_compare_says_which_model_is_better(run, table):
     result = run("compare", table, "-t", "answer", "--drop", "amount", "--model", "DGT", *QUICK)
     assert result.exit_code == 0
     for words in (
@@ -61,7 +61,7 @@ def test_metrics_weights_and_files(run, table, tmp_path):
     assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_notes_are_said_once_on_stderr(run, table):
+def test_notes_are_printed_once_on_stderr(run, table):
     result = run(
         *("compare", table, "-t", "answer", "--time-limit", 0.001, "--folds", 3),
         *("--model", "constant", "--model", "linear"),
@@ -81,7 +81,7 @@ def test_notes_are_said_once_on_stderr(run, table):
         (["--folds", 1000], "number of rows, 160"),
     ],
 )
-def test_mistakes_are_explained(run, table, options, words):
+def test_errors_are_explained(run, table, options, words):
     result = run("compare", table, "-t", "answer", *QUICK, *options)
     assert result.exit_code == 2
     assert words in result.stderr

@@ -1,4 +1,4 @@
-"""`hardwood export`: files that were checked, or a sentence that says why not."""
+"""`hardwood export`: verified files, or an error message."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_onnx_is_written_and_not_printed(run, classifier_file):
     assert "--output FILE" in refused.output
 
 
-def test_rows_of_a_table_are_compared(run, classifier_file, answers_csv):
+def test_the_rows_of_a_table_are_compared(run, classifier_file, answers_csv):
     done = run("export", classifier_file, "--to", "python", "--data", answers_csv, "--json")
     payload = json.loads(done.stdout)
     assert payload["check"]["are_given"] is True
@@ -48,7 +48,7 @@ def test_rows_of_a_table_are_compared(run, classifier_file, answers_csv):
     assert "def predict(row):" in payload["text"]
 
 
-def test_integers_say_how_far_they_agree(run, classifier_file, answers_csv):
+def test_integer_exports_report_their_agreement(run, classifier_file, answers_csv):
     done = run(
         "export", classifier_file, "--to", "c-int8", "--data", answers_csv, "-o", "m.h", "--json"
     )
@@ -85,7 +85,7 @@ def test_digits_of_rules(run, classifier_file):
         (["--to", "cobol"], "cobol"),
     ],
 )
-def test_mistakes_are_told_in_a_sentence(run, classifier_file, options, message):
+def test_errors_are_explained(run, classifier_file, options, message):
     done = run("export", classifier_file, *options)
     assert done.exit_code == 2
     assert message in " ".join(done.output.replace("│", " ").split())
@@ -97,7 +97,9 @@ def test_the_model_is_not_overwritten(run, classifier_file):
     assert "is an input of this command" in done.output
 
 
-def test_what_differs_is_not_written(run, classifier, classifier_file, monkeypatch, tmp_path):
+def test_an_export_that_differs_is_not_written(
+    run, classifier, classifier_file, monkeypatch, tmp_path
+):
     plan = plan_of(classifier.replace(bias=classifier.bias + 0.5))
     object.__setattr__(plan, "model", classifier)
     monkeypatch.setattr(rules_module, "plan_of", lambda model: plan)
@@ -108,7 +110,7 @@ def test_what_differs_is_not_written(run, classifier, classifier_file, monkeypat
 
 
 def test_a_soft_model_is_hardened_with_a_note(run, tmp_path):
-    """Soft trees have no such form; what is exported is said."""
+    """Soft trees cannot be exported; a note says what is exported instead."""
     rng = np.random.default_rng(0)
     ensemble = TreeEnsemble(
         rng.normal(size=(2, 3, 2)),

@@ -19,7 +19,7 @@ FOREST = ["--method", "dgt-forest", "--max-depth", 2]
 
 @pytest.fixture
 def mixed_csv(tmp_path):
-    """Numbers, text, a date and missing entries; the class follows from two of the columns."""
+    """Numbers, text, a date and missing values; two columns determine the class."""
     rng = np.random.default_rng(0)
     lines = ["width,color,day,junk,answer,amount,weight"]
     for i in range(200):
@@ -87,13 +87,13 @@ def test_the_same_seed_gives_the_same_file(run, mixed_csv, tmp_path):
     assert (tmp_path / "a.hardwood").read_bytes() == (tmp_path / "b.hardwood").read_bytes()
 
 
-def test_without_a_test_part_there_is_no_score(run, mixed_csv):
+def test_without_test_rows_there_is_no_score(run, mixed_csv):
     result = run("fit", mixed_csv, "-t", "answer", "--test-fraction", 0, "--json", *QUICK)
     payload = json.loads(result.stdout)
     assert (payload["n_train"], payload["n_test"], payload["test"]) == (197, 0, {})
 
 
-def test_rows_of_weight_zero_do_not_teach(run, mixed_csv):
+def test_rows_of_weight_zero_are_left_out(run, mixed_csv):
     result = run("fit", mixed_csv, "-t", "answer", "--weight", "weight", "--json", *QUICK)
     payload = json.loads(result.stdout)
     assert payload["n_train"] + payload["n_test"] == 148  # of 197, less those with i % 4 == 0
@@ -102,7 +102,7 @@ def test_rows_of_weight_zero_do_not_teach(run, mixed_csv):
 # Forests, leaves and layers
 
 
-def test_several_trees_are_a_forest(run, mixed_csv, tmp_path):
+def test_a_forest_has_several_trees(run, mixed_csv, tmp_path):
     options = ["-t", "answer", "--drop", "amount", "--n-estimators", 5, "-o", "m.hardwood", *FOREST]
     result = run("fit", mixed_csv, *options)
     assert result.exit_code == 0
@@ -121,7 +121,7 @@ def test_several_trees_are_a_forest(run, mixed_csv, tmp_path):
     assert hardwood.load(tmp_path / "m.hardwood") == forest
 
 
-def test_a_forest_of_numbers_predicts(run, mixed_csv, tmp_path):
+def test_a_regression_forest_predicts(run, mixed_csv, tmp_path):
     run("fit", mixed_csv, "-t", "amount", "--n-estimators", 4, "-o", "m.hardwood", *FOREST)
     predicted = run("predict", "m.hardwood", mixed_csv)
     assert len(predicted.stdout.splitlines()) == 201
@@ -146,8 +146,8 @@ def test_a_forest_is_scored_out_of_bag(run, mixed_csv, tmp_path):
     assert "Out-of-bag score: accuracy 0." in result.stdout
     payload = json.loads(run("fit", mixed_csv, *options, "--json").stdout)
     assert 0.7 < payload["oob_score"] <= 1
-    told = run("describe", "mixed.hardwood").stdout
-    assert "out-of-bag score: 0." in told
+    printed = run("describe", "mixed.hardwood").stdout
+    assert "out-of-bag score: 0." in printed
     tree = run("describe", "mixed.hardwood", "--tree", 2).stdout
     assert "auto" not in tree
     assert "table: mixed.csv" in tree
@@ -183,7 +183,7 @@ def test_layers_are_recorded(run, mixed_csv, tmp_path):
         (["--max-dept", 3], "No such option"),
     ],
 )
-def test_mistakes_with_trees_and_leaves_are_explained(run, mixed_csv, arguments, words):
+def test_errors_with_trees_and_leaves_are_explained(run, mixed_csv, arguments, words):
     result = run("fit", mixed_csv, "-t", "answer", *arguments)
     assert result.exit_code == 2
     assert words in result.stderr
@@ -195,7 +195,7 @@ def test_mistakes_with_trees_and_leaves_are_explained(run, mixed_csv, arguments,
 
 @pytest.fixture
 def several_csv(tmp_path):
-    """Labels of 0 and 1 and of true and false, quantities, and a name with a comma."""
+    """Labels of 0 and 1 and of true and false, numbers, and a column name with a comma."""
     rng = np.random.default_rng(0)
     lines = ['width,color,wide,"red, or not",huge,amount,price,grade,never']
     for i in range(240):
@@ -212,7 +212,7 @@ def several_csv(tmp_path):
     return path
 
 
-def test_several_columns_of_zero_and_one_are_labels(run, several_csv, tmp_path):
+def test_several_columns_of_zero_and_one_are_binary_labels(run, several_csv, tmp_path):
     options = ["--drop", "amount", "--drop", "price", "--drop", "red, or not", "-o", "m.hardwood"]
     result = run("fit", several_csv, "-t", "wide,huge", *options, *QUICK)
     assert result.exit_code == 0
@@ -240,7 +240,7 @@ def test_several_columns_of_zero_and_one_are_labels(run, several_csv, tmp_path):
     assert hardwood.load(tmp_path / "m.hardwood") == tree
 
 
-def test_several_columns_of_numbers(run, several_csv, tmp_path):
+def test_several_regression_targets(run, several_csv, tmp_path):
     options = ["-t", "amount,price", "--drop", "wide", "-o", "m.hardwood", "--json"]
     payload = json.loads(run("fit", several_csv, *options, "--max-depth", 3).stdout)
     assert payload["task"] == "regression"
@@ -310,7 +310,7 @@ def test_a_name_with_a_comma_is_a_name(run, several_csv, tmp_path):
         ("wide,huge", ["--use", "huge"], "cannot be a feature, because it is the target"),
     ],
 )
-def test_mistakes_with_several_targets_are_explained(run, several_csv, target, more, words):
+def test_errors_with_several_targets_are_explained(run, several_csv, target, more, words):
     result = run("fit", several_csv, "-t", target, *more)
     assert result.exit_code == 2
     assert words in result.stderr
@@ -347,7 +347,7 @@ def test_rows_must_have_all_of_several_targets(run, tmp_path):
         ("a,y\n1,x\n2,z\n3,x\n4,z\n", ["-t", "y", "--max-depth", "99"], "max-depth"),
     ],
 )
-def test_mistakes_are_explained_and_leave_nothing_behind(run, tmp_path, content, arguments, words):
+def test_errors_are_explained_and_leave_nothing_behind(run, tmp_path, content, arguments, words):
     if content is not None:
         (tmp_path / "t.csv").write_text(content)
     before = os.listdir(tmp_path)
@@ -360,7 +360,7 @@ def test_mistakes_are_explained_and_leave_nothing_behind(run, tmp_path, content,
         assert (tmp_path / "t.csv").read_text() == content
 
 
-def test_a_directory_is_no_table(run, tmp_path):
+def test_a_directory_is_not_a_table(run, tmp_path):
     result = run("fit", tmp_path, "-t", "y")
     assert result.exit_code == 2
     assert "is a directory" in result.stderr
@@ -393,7 +393,7 @@ def test_high_cardinality_is_noted(run, tmp_path):
 
 @pytest.fixture
 def customers_csv(tmp_path):
-    """Text and whole numbers that name the rows beside two columns that decide the class."""
+    """Identifiers (text and whole numbers), and two columns that determine the class."""
     rng = np.random.default_rng(0)
     lines = ["customer_id,mail,order_id,row,age,plan,answer"]
     for i, order in enumerate(rng.permutation(1000)[:120]):
@@ -441,7 +441,7 @@ def test_use_keeps_an_identifier(run, customers_csv, tmp_path):
         (["--use", "answer"], "cannot be a feature, because"),
     ],
 )
-def test_mistakes_with_use_are_explained(run, customers_csv, arguments, words):
+def test_errors_with_use_are_explained(run, customers_csv, arguments, words):
     result = run("fit", customers_csv, "-t", "answer", *arguments)
     assert result.exit_code == 2
     assert words in result.stderr
@@ -455,7 +455,7 @@ def test_a_table_of_identifiers_has_nothing_to_learn_from(run, tmp_path):
     assert "Left out as identifiers: name" in result.stderr
 
 
-def test_in_few_rows_every_text_may_differ(run, tmp_path):
+def test_in_few_rows_a_text_may_differ_in_every_row(run, tmp_path):
     rows = "\n".join(f"v{i},{'ab'[i % 2]}" for i in range(40))
     (tmp_path / "t.csv").write_text(f"name,y\n{rows}\n")
     assert run("fit", "t.csv", "-t", "y", *QUICK).exit_code == 0
@@ -488,12 +488,12 @@ def test_evaluating_on_the_training_table_is_noted(run, mixed_csv, tmp_path):
     assert json.loads(other.stdout)["notes"] == []
 
 
-def test_describe_shows_what_auto_came_to(run, mixed_csv):
+def test_describe_shows_the_values_that_auto_took(run, mixed_csv):
     run("fit", mixed_csv, "-t", "answer", "-o", "m.hardwood", "--test-fraction", 0, *DGT)
-    told = run("describe", "m.hardwood").stdout
-    assert "n_restarts 4" in told
-    assert "early_stopping yes" in told
-    assert "auto" not in told
+    printed = run("describe", "m.hardwood").stdout
+    assert "n_restarts 4" in printed
+    assert "early_stopping yes" in printed
+    assert "auto" not in printed
 
 
 @pytest.mark.parametrize(
@@ -504,7 +504,7 @@ def test_the_bar_counts_runs_if_their_number_is_known(n_restarts, words):
     assert epoch_words(Epoch(1, 2, 9, 0.5, float("nan"), 0.01), n_restarts) == words
 
 
-def test_too_few_rows_to_hold_out_say_how_to_learn_from_all(run, tmp_path):
+def test_too_few_rows_to_hold_out_are_explained(run, tmp_path):
     (tmp_path / "few.csv").write_text("x,y\n1,1.5\n2,2.5\n")
     result = run("fit", "few.csv", "-t", "y")
     assert result.exit_code == 2
@@ -520,7 +520,7 @@ def test_demo_compares_prints_and_draws(run, tmp_path):
     assert (tmp_path / "tree.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_demo_refuses_an_unknown_kind_of_picture_at_once(run, tmp_path):
+def test_demo_refuses_an_unknown_image_format_at_once(run, tmp_path):
     result = run("demo", "-o", "tree.docx")
     assert result.exit_code == 2
     assert "png" in result.stderr
@@ -537,7 +537,7 @@ def test_demo_json(run):
 BEST = ["--max-trials", 4, "--time-limit", "none", "--max-depth", 3]
 
 
-def test_the_best_tree_is_searched_and_says_how_it_was_found(run, mixed_csv, tmp_path):
+def test_the_search_for_the_best_tree_is_reported(run, mixed_csv, tmp_path):
     result = run("fit", mixed_csv, "-t", "answer", "--drop", "amount", *BEST)
     assert result.exit_code == 0
     assert "Best of 4 candidates: axis-aligned, depth" in result.stdout
@@ -550,7 +550,7 @@ def test_the_best_tree_is_searched_and_says_how_it_was_found(run, mixed_csv, tmp
     assert "axis-aligned" in run("describe", "mixed.hardwood").stdout
 
 
-def test_the_best_tree_in_json_with_its_trials_and_the_same_every_time(run, mixed_csv, tmp_path):
+def test_the_search_is_reproducible_and_its_trials_are_in_json(run, mixed_csv, tmp_path):
     found = [
         run("fit", mixed_csv, "-t", "amount", "-o", name, "--json", *BEST)
         for name in ("a.hardwood", "b.hardwood")
@@ -563,7 +563,7 @@ def test_the_best_tree_in_json_with_its_trials_and_the_same_every_time(run, mixe
     assert payload["test"]["R2"]["value"] > 0.5
 
 
-def test_the_best_tree_has_a_time_limit_of_its_own(run, mixed_csv, tmp_path):
+def test_the_time_limit_is_passed_on(run, mixed_csv, tmp_path):
     run("fit", mixed_csv, "-t", "answer", "--time-limit", 0.001)
     tree = hardwood.load(tmp_path / "mixed.hardwood")
     assert tree.record["parameters"]["time_limit"] == 0.001

@@ -1,4 +1,4 @@
-"""The commands that need a model, for a latent tree."""
+"""The commands that use a model, for latent trees."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_it_is_described(run, latent, latent_file):
     assert "and more below" in latent.to_text(max_depth=1)
 
 
-def test_it_predicts_and_is_judged(run, latent, latent_file, rows_file):
+def test_it_predicts_and_is_scored(run, latent, latent_file, rows_file):
     result = run("predict", latent_file, rows_file)
     assert result.exit_code == 0, result.stderr
     found = [float(line) for line in result.stdout.split()[1:]]
@@ -74,7 +74,7 @@ def test_it_predicts_and_is_judged(run, latent, latent_file, rows_file):
     ],
     ids=lambda command: command[0],
 )
-def test_what_takes_hard_trees_says_how_to_make_one(run, latent_file, rows_file, command):
+def test_commands_for_hard_trees_say_how_to_make_one(run, latent_file, rows_file, command):
     name, *options = command
     result = run(name, latent_file, *options)
     assert result.exit_code == 2

@@ -1,4 +1,4 @@
-"""Every method from the command line: the estimator's options, and the estimator's model."""
+"""Every method has the options of its estimator, and learns the same model as in Python."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def table(tmp_path):
 
 
 def fitted(estimator, path, target):
-    """What Python learns from a file, without its record."""
+    """Learn from a file in Python, and return the model without its record."""
     rows = pyarrow.csv.read_csv(
         path, convert_options=pyarrow.csv.ConvertOptions(strings_can_be_null=True)
     )
@@ -182,7 +182,7 @@ def test_a_method_has_an_option_for_every_parameter(method):
             assert shown == ("none" if declared[name] is None else declared[name])
 
 
-def test_the_help_of_a_method_has_its_options_alone(run, monkeypatch):
+def test_the_help_of_a_method_has_only_its_options(run, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     tao, tree = (run("fit", *more, "--help").stdout for more in (["--method", "tao"], []))
     assert "Options of --method tao" in tao

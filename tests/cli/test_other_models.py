@@ -1,4 +1,4 @@
-"""The commands that need a model, for forests, linear leaves, labels and several numbers."""
+"""The commands that use a model, for forests, linear leaves and several targets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hardwood.table import Schema
 
 
 def step(threshold, **options):
-    """A tree that says 'yes' where width >= threshold."""
+    """A tree that predicts 'yes' where width >= threshold."""
     return ObliqueTree.of(
         [[1.0, 0.0]],
         thresholds=[threshold],
@@ -83,7 +83,7 @@ def linear_file(linear, tmp_path):
 
 @pytest.fixture
 def pair_file(tmp_path):
-    """Two numbers: (1, 10) where width >= 0, else (2, 20)."""
+    """Predicts two numbers: (1, 10) where width >= 0, else (2, 20)."""
     path = tmp_path / "pair.hardwood"
     ObliqueTree.of(
         [[1.0, 0.0]],
@@ -178,7 +178,7 @@ def test_describe_refuses_other_trees(run, request, tmp_path, model, arguments, 
     assert not (tmp_path / "tree.svg").exists()
 
 
-def test_many_trees_are_counted(run, tmp_path):
+def test_the_trees_of_a_large_forest_are_summarized(run, tmp_path):
     path = tmp_path / "many.hardwood"
     ObliqueForest([step(i) for i in range(25)]).save(path)
     text = run("describe", path).stdout
@@ -189,7 +189,7 @@ def test_many_trees_are_counted(run, tmp_path):
     assert "Every tree is a single leaf and uses no feature." in run("describe", path).stdout
 
 
-def test_the_trees_of_a_forest_count_alike_in_feature_use():
+def test_trees_of_a_forest_have_equal_weight_in_feature_use():
     few = step(1.0, counts=[1.0, 1.0, 0.0])
     many = ObliqueTree.of(
         [[0.0, 1.0]],
@@ -230,7 +230,7 @@ def test_a_forest_was_learned_from_its_table(run, forest, table, tmp_path):
 # Labels
 
 
-def test_labels_are_predicted_each(run, labels_file, table, tmp_path):
+def test_each_label_is_predicted(run, labels_file, table, tmp_path):
     found = columns(run("predict", labels_file, table, "--proba", "--keep", "answer", "--json"))
     assert list(found) == [
         "answer",
@@ -271,7 +271,7 @@ def test_labels_are_scored_in_any_order_of_their_names(run, labels_file, table, 
     assert "subset accuracy" in run("evaluate", labels_file, table, "-t", order).stdout
 
 
-def test_one_label_is_a_label(run, tmp_path, table):
+def test_a_single_label_works(run, tmp_path, table):
     path = tmp_path / "one.hardwood"
     ObliqueTree(
         [[0.0, 1.0]],
@@ -310,7 +310,7 @@ def test_evaluate_says_which_columns_it_needs(run, request, table, model, target
 # Numbers
 
 
-def test_several_numbers_are_scored_each(run, pair_file, table):
+def test_each_of_several_targets_is_scored(run, pair_file, table):
     payload = json.loads(run("evaluate", pair_file, table, "-t", "south,north", "--json").stdout)
     metrics = {name: entry["value"] for name, entry in payload["metrics"].items()}
     assert (payload["n_rows"], payload["n_missing_target"]) == (3, 1)
@@ -351,6 +351,6 @@ def test_a_single_linear_leaf_uses_its_features(run, tmp_path):
     assert "single leaf and uses" not in text
 
 
-def test_sizes_speak_of_linear_leaves(linear, forest):
+def test_sizes_mention_linear_leaves(linear, forest):
     assert linear.size_words == "depth 1, 1 split, 2 linear leaves, 2 features"
     assert forest.size_words == "depth up to 1, 3 splits and 6 leaves in all, 2 features"

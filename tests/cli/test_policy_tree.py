@@ -1,4 +1,4 @@
-"""The commands that need a model, for policy trees."""
+"""The commands that use a model, for policy trees."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_benchmark(run, fork_file):
     assert json.loads(done.stdout)["tree"]["n_leaves"] == 3
 
 
-def test_pages_exports_and_prunings_take_two_branches(run, fork_file, two_branches_file, rows_file):
+def test_pages_exports_and_pruning_need_two_branches(run, fork_file, two_branches_file, rows_file):
     commands = (
         ["show"],
         ["export", "--to", "python"],

@@ -1,4 +1,4 @@
-"""The command as an operating system sees it: streams, signals, missing packages."""
+"""The command as a process: streams, signals, missing packages."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def hardwood_command(*arguments, cwd, **options):
     )
 
 
-def test_a_mistake_is_a_sentence_on_stderr(tmp_path):
+def test_an_error_is_a_sentence_on_stderr(tmp_path):
     done = hardwood_command("fit", "absent.csv", "--target", "y", cwd=tmp_path, text=True)
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr == "error: absent.csv does not exist; expected a CSV or Parquet file.\n"
 
 
-def test_json_is_alone_on_stdout(tmp_path, classifier_file):
+def test_nothing_but_json_is_on_stdout(tmp_path, classifier_file):
     done = hardwood_command("describe", classifier_file, "--json", cwd=tmp_path, text=True)
     assert done.returncode == 0
     assert json.loads(done.stdout)["n_leaves"] == 2
@@ -64,7 +64,7 @@ def test_a_closed_pipe_ends_quietly(tmp_path, classifier_file):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-def test_a_full_disk_on_stdout_is_a_sentence(tmp_path, classifier_file):
+def test_a_full_disk_on_stdout_is_explained(tmp_path, classifier_file):
     table = tmp_path / "t.csv"
     table.write_text("width,color,unused\n" + "1,red,0\n" * 200_000)
     with open("/dev/full", "wb") as full:

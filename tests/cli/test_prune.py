@@ -1,4 +1,4 @@
-"""`hardwood prune`: the model file it writes, and what it says."""
+"""`hardwood prune`: the model file that it writes, and its output."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hardwood.model.edit import cost_complexity_path, prune_unreached, sparsify
 
 @pytest.fixture
 def overgrown():
-    """Seven splits: the root tells yes from no where a >= 0, the six below it follow noise in b."""
+    """Seven splits: the root splits on a >= 0, and the six below it fit noise in b."""
     weights = [[1.0, 0.0]] + [[0.001, 1.0]] * 6
     return ObliqueTree.of(
         weights,
@@ -36,7 +36,7 @@ def model(overgrown, tmp_path):
 
 @pytest.fixture
 def data(tmp_path, rng):
-    """400 rows; a tenth of the answers is wrong, one is missing."""
+    """400 rows; a tenth of the targets is wrong, and one is missing."""
     X = np.round(rng.normal(size=(400, 2)), 3)
     y = np.where((X[:, 0] >= 0) ^ (rng.random(400) < 0.1), "yes", "no")
     weight = rng.integers(0, 3, 400)
@@ -48,7 +48,7 @@ def data(tmp_path, rng):
     return path, X[keep], y[keep], weight[keep]
 
 
-def test_rows_held_out_choose_a_small_tree(run, model, data, overgrown):
+def test_held_out_rows_choose_a_small_tree(run, model, data, overgrown):
     result = run("prune", model, data[0], "--target", "answer", "-o", "small.hardwood")
     assert result.exit_code == 0
     small = hardwood.load("small.hardwood")
@@ -68,7 +68,7 @@ def test_rows_held_out_choose_a_small_tree(run, model, data, overgrown):
     assert record["learner"] == "by hand"
 
 
-def test_splits_are_rewritten_for_a_reader(run, model, data, overgrown):
+def test_splits_are_rewritten_to_be_readable(run, model, data, overgrown):
     path, X, _, _ = data
     result = run("prune", model, path, "--readable", "0")
     assert result.exit_code == 0
@@ -84,7 +84,7 @@ def test_splits_are_rewritten_for_a_reader(run, model, data, overgrown):
     assert len(payload["readable"]["splits"]) == payload["after"]["n_splits"]
 
 
-def test_alpha_prunes_by_all_rows(run, model, data, overgrown):
+def test_alpha_prunes_with_all_rows(run, model, data, overgrown):
     path, X, y, weight = data
     options = ["--target", "answer", "--alpha", "0.01", "--weight", "count", "--json"]
     result = run("prune", model, path, *options, "--criterion", "squared_error")
@@ -103,7 +103,7 @@ def test_alpha_prunes_by_all_rows(run, model, data, overgrown):
     assert accuracy == pytest.approx(np.average(expected.predict(X) == y, weights=weight))
 
 
-def test_without_a_target_only_reach_counts(run, model, data, overgrown):
+def test_without_a_target_only_unreached_nodes_are_removed(run, model, data, overgrown):
     path, X, _, _ = data
     everything = np.vstack([X, [[0.5, 0.5]]])
     payload = json.loads(run("prune", model, path, "--min-samples", 20, "--json").stdout)
@@ -127,7 +127,7 @@ def test_terms_are_removed_on_request(run, model, data, overgrown):
     assert (found.apply(everything) == overgrown.apply(everything)).all()
 
 
-def test_one_standard_error_gives_a_tree_no_larger(run, model, data):
+def test_one_standard_error_gives_no_larger_tree(run, model, data):
     sizes = []
     for more in ([], ["--one-standard-error"]):
         arguments = ["prune", model, data[0], "-t", "answer", "--json", *more]
@@ -136,7 +136,7 @@ def test_one_standard_error_gives_a_tree_no_larger(run, model, data):
     assert sizes[1] == 2
 
 
-def test_numbers_are_pruned_too(run, tmp_path, rng):
+def test_regression_trees_are_pruned(run, tmp_path, rng):
     tree = ObliqueTree.of([[1.0], [1.0], [1.0]], thresholds=[0, -1, 1], values=[-1, -1.1, 1, 1.1])
     tree = tree.replace(schema=hardwood.table.Schema.numeric(1, ["a"]))
     tree.save(tmp_path / "m.hardwood")
@@ -169,7 +169,7 @@ def test_numbers_are_pruned_too(run, tmp_path, rng):
         (["-o", "overgrown.hardwood"], "is an input"),
     ],
 )
-def test_mistakes_are_explained(run, model, data, options, words):
+def test_errors_are_explained(run, model, data, options, words):
     result = run("prune", model, data[0], *options)
     assert result.exit_code == 2
     assert words in result.stderr
@@ -233,5 +233,5 @@ def test_a_forest_is_refused(run, overgrown, data, tmp_path):
 @pytest.mark.parametrize(
     ("value", "words"), [(30, "30"), (29.9999999996, "30"), (1234.56, "1,234.6"), (0.0, "0")]
 )
-def test_sizes_are_written_alike(value, words):
+def test_sizes_are_formatted(value, words):
     assert _size(value) == words

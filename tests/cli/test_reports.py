@@ -1,4 +1,4 @@
-"""The commands that say what `hardwood.report` says, with files and drawings."""
+"""The commands that print reports of `hardwood.report`, with files and drawings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PNG = b"\x89PNG"
 
 @pytest.fixture
 def learned_file(tmp_path):
-    """A tree that was learned, with its curve."""
+    """A learned tree with its learning curve."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(120, 2)), columns=["x0", "x1"])
     model = DGTClassifier(max_depth=2, max_epochs=5, random_state=0)
@@ -27,7 +27,7 @@ def learned_file(tmp_path):
     return tmp_path / "learned.hardwood"
 
 
-def test_evaluate_is_the_report(run, classifier, classifier_file, answers_csv):
+def test_evaluate_prints_the_report_of_the_library(run, classifier, classifier_file, answers_csv):
     arguments = ["evaluate", classifier_file, answers_csv, "-t", "answer", "--seed", 3]
     payload = json.loads(run(*arguments, "--json").stdout)
     X = [[1.0, "red", 0], [1.0, "blue", 0], [3.5, "blue", 0], [None, "red", 0], [0.0, "blue", 0]]
@@ -58,7 +58,7 @@ def test_text_classes_match_the_numbers_of_a_file(run, tmp_path):
     assert payload["metrics"]["accuracy"]["value"] == pytest.approx(2 / 3)
 
 
-def test_analyze_is_the_report(run, classifier, classifier_file, answers_csv):
+def test_analyze_prints_the_report_of_the_library(run, classifier, classifier_file, answers_csv):
     arguments = ["analyze", classifier_file, answers_csv, "-t", "answer", "--repeats", 4]
     result = run(*arguments)
     assert result.exit_code == 0
@@ -123,7 +123,7 @@ def test_describe_draws_the_learning_curves(run, learned_file, tmp_path):
     assert payload["record"]["curves"]["epoch"] == [1, 2, 3, 4, 5]
 
 
-def test_describe_has_no_curves_of_a_tree_by_hand(run, classifier_file, tmp_path):
+def test_a_tree_without_a_record_has_no_curves(run, classifier_file, tmp_path):
     result = run("describe", classifier_file, "--curves", "curves.png")
     assert result.exit_code == 2
     assert "no learning curve" in result.stderr

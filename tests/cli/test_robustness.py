@@ -1,4 +1,4 @@
-"""What a hostile table, terminal, disk or keyboard does to a command: a sentence, no traceback."""
+"""Bad tables, terminals, disks and signals lead to an error message, never to a traceback."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_the_longest_name_can_be_written(tmp_path, letter):
 
 
 def killed_write(path, *, days_ago):
-    """Leave what a process that was killed in the middle of a write leaves; return its name."""
+    """Create the leftover of a process that was killed while writing; return its name."""
     before = set(os.listdir(path.parent))
     with contextlib.suppress(KeyboardInterrupt), whole_file(path):
         (name,) = set(os.listdir(path.parent)) - before
@@ -51,7 +51,7 @@ def killed_write(path, *, days_ago):
     return name
 
 
-def test_leftovers_of_killed_writes_go_after_a_day(tmp_path):
+def test_leftovers_of_killed_writes_are_removed_after_a_day(tmp_path):
     path = tmp_path / "out.csv"
     killed_write(path, days_ago=2)
     recent = killed_write(path, days_ago=0.5)
@@ -73,7 +73,7 @@ def test_names_of_any_length_are_shortened_in_messages(run, tmp_path):
         assert len(result.stderr) < 1000
 
 
-def test_thousands_of_columns_are_read_in_no_time(tmp_path):
+def test_thousands_of_columns_are_read_quickly(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text(",".join(f"c{i}" for i in range(8000)) + "\n" + ",".join(["1"] * 8000) + "\n")
     start = time.process_time()
@@ -82,7 +82,7 @@ def test_thousands_of_columns_are_read_in_no_time(tmp_path):
 
 
 @pytest.mark.parametrize("compress", [bytes, gzip.compress])
-def test_entries_of_megabytes_are_read(tmp_path, compress):
+def test_values_of_megabytes_are_read(tmp_path, compress):
     path = tmp_path / ("t.csv" if compress is bytes else "t.csv.gz")
     path.write_bytes(compress(b"a,b\n1,2\n" + b"x" * 3_000_000 + b',"3"\n'))
     assert [len(entry) for entry in read_table(path)["a"].to_pylist()] == [1, 3_000_000]
@@ -112,7 +112,7 @@ ROWS = "a,y\n" + "1,u\n2,v\n" * 20
         ["benchmark", "sign.hardwood", "--jobs", 1025],
     ],
 )
-def test_absurd_numbers_are_wrong_arguments(run, tmp_path, regressor_file, arguments):
+def test_absurd_numbers_are_refused(run, tmp_path, regressor_file, arguments):
     (tmp_path / "t.csv").write_text(ROWS)
     result = run(*arguments)
     assert result.exit_code == 2
@@ -120,7 +120,7 @@ def test_absurd_numbers_are_wrong_arguments(run, tmp_path, regressor_file, argum
     assert sorted(os.listdir(tmp_path)) == ["sign.hardwood", "t.csv"]
 
 
-def test_the_largest_seed_and_as_many_threads_are_taken(run, tmp_path):
+def test_the_largest_seed_and_number_of_threads_work(run, tmp_path):
     (tmp_path / "t.csv").write_text(ROWS)
     options = ["--seed", 2**32 - 1, "--jobs", 1024, "--max-depth", 1, "--max-trials", 2]
     assert run("fit", "t.csv", "-t", "y", *options).exit_code == 0
@@ -138,7 +138,7 @@ WEIGHTED = "a,y,w\n" + "".join(f"{i},{0.7 * i},{{}}\n" for i in range(40))
         (WEIGHTED.format("1e300", *["1"] * 39), ["--weight", "w"], "'w' contains 1e+300"),
     ],
 )
-def test_tables_that_teach_nothing_are_explained(run, tmp_path, content, options, words):
+def test_tables_that_cannot_be_learned_are_explained(run, tmp_path, content, options, words):
     (tmp_path / "t.csv").write_text(content)
     result = run("fit", "t.csv", "-t", "y", *options)
     assert result.exit_code == 2
@@ -146,12 +146,12 @@ def test_tables_that_teach_nothing_are_explained(run, tmp_path, content, options
     assert os.listdir(tmp_path) == ["t.csv"]
 
 
-def test_weights_of_any_unit_are_taken(run, tmp_path):
+def test_weights_of_any_scale_work(run, tmp_path):
     (tmp_path / "t.csv").write_text(WEIGHTED.format(*["1e30"] * 39, "1e-30"))
     assert run("fit", "t.csv", "-t", "y", "--weight", "w", "--max-depth", 1).exit_code == 0
 
 
-def test_too_little_memory_is_a_sentence(run, tmp_path, monkeypatch):
+def test_too_little_memory_is_explained(run, tmp_path, monkeypatch):
     def fail(*_, **__):
         raise MemoryError("std::bad_alloc")
 
@@ -189,7 +189,7 @@ needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash
 
 @needs_bash
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
-def test_closed_streams_stop_nothing(tmp_path, regressor_file, closed):
+def test_commands_work_with_closed_streams(tmp_path, regressor_file, closed):
     (tmp_path / "t.csv").write_text("a,b,y\n" + "1,0,u\n2,1,v\n" * 20)
     done = shell(f"$HARDWOOD predict sign.hardwood t.csv {closed}", tmp_path)
     assert (done.returncode, done.stderr) == (0, b"")
@@ -201,7 +201,7 @@ def test_closed_streams_stop_nothing(tmp_path, regressor_file, closed):
 
 @pytest.fixture
 def tree_file(tmp_path):
-    """Return a model whose name of a feature and class no narrow encoding has."""
+    """Return a model with characters in names that narrow encodings lack."""
     tree = ObliqueTree.of(
         [[1.0, 0.0]],
         thresholds=[0.0],
@@ -214,7 +214,7 @@ def tree_file(tmp_path):
 
 
 @needs_bash
-def test_a_narrow_encoding_escapes_what_it_lacks(tmp_path, tree_file):
+def test_characters_that_an_encoding_lacks_are_escaped(tmp_path, tree_file):
     narrow = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"}
     done = shell("$HARDWOOD describe tree.hardwood", tmp_path, **narrow)
     assert (done.returncode, done.stderr) == (0, b"")
@@ -227,13 +227,13 @@ def test_a_narrow_encoding_escapes_what_it_lacks(tmp_path, tree_file):
 
 @needs_bash
 @pytest.mark.parametrize("command", ["describe tree.hardwood", "describe tree.hardwood --json"])
-def test_a_reader_that_leaves_is_no_error(tmp_path, tree_file, command):
+def test_a_closed_output_pipe_is_not_an_error(tmp_path, tree_file, command):
     # the reader is gone before a word is written, whatever the size of the pipe
     line = f"(sleep 0.3; $HARDWOOD {command}; echo $? >&2) | true"
     assert shell(line, tmp_path).stderr == b"141\n"
 
 
-def test_a_folder_is_tried_before_the_work(run, tmp_path, regressor_file, monkeypatch):
+def test_the_output_folder_is_checked_before_the_work(run, tmp_path, regressor_file, monkeypatch):
     def read_only(*_, **__):
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), ".m.hardwood.1234.part")
 
@@ -250,14 +250,14 @@ def test_a_folder_is_tried_before_the_work(run, tmp_path, regressor_file, monkey
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs /proc")
-def test_a_folder_that_takes_no_files_is_found_at_once(tmp_path):
+def test_a_folder_that_cannot_be_written_is_found_at_once(tmp_path):
     with pytest.raises(CommandError, match=r"^/proc/m\.hardwood cannot be written"):
         check_writable(Path("/proc/m.hardwood"))
     check_writable(tmp_path / "m.hardwood")
     assert os.listdir(tmp_path) == []
 
 
-def test_a_full_disk_names_the_file_asked_for(run, tmp_path, regressor_file, monkeypatch):
+def test_a_full_disk_names_the_output_file(run, tmp_path, regressor_file, monkeypatch):
     def full(descriptor):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -289,7 +289,7 @@ def test_ctrl_c_after_learning_does_not_lose_the_tree(run, tmp_path, monkeypatch
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_of_two_ctrl_c_the_first_ends_learning():
+def test_only_the_first_of_two_ctrl_c_interrupts():
     heard = []
     with interrupts_as_before():
         with first_interrupt_only():

@@ -26,7 +26,7 @@ def test_a_page_is_written_beside_the_model(run, classifier_file, tmp_path):
     assert content_of(page)["title"] == "answer: an oblique tree"
 
 
-def test_a_table_fills_the_histograms_with_true_answers(run, classifier_file, answers_csv):
+def test_the_rows_of_a_table_fill_the_histograms(run, classifier_file, answers_csv):
     result = run(
         "show",
         classifier_file,
@@ -58,7 +58,7 @@ def test_without_a_target_the_model_gives_the_colors(run, regressor_file, tmp_pa
     assert content_of(tmp_path / "r.html")["rows"]["truth"] == [3.0, 4.0, 5.0]
 
 
-def test_rows_without_a_known_answer_are_left_out_and_counted(run, classifier_file, tmp_path):
+def test_rows_without_a_known_class_are_left_out_and_counted(run, classifier_file, tmp_path):
     (tmp_path / "t.csv").write_text(
         "width,color,unused,answer\n1,red,0,yes\n1,red,0,maybe\n2,blue,0,\n3,blue,0,no\n"
     )
@@ -67,7 +67,9 @@ def test_rows_without_a_known_answer_are_left_out_and_counted(run, classifier_fi
     assert json.loads(result.stdout)["n_rows"] == 2
 
 
-def test_rows_to_choose_from_are_as_many_as_wished(run, classifier_file, answers_csv, tmp_path):
+def test_the_number_of_rows_to_choose_from_is_an_option(
+    run, classifier_file, answers_csv, tmp_path
+):
     run("show", classifier_file, "--data", answers_csv, "--rows", 2, "-o", "t.html")
     content = content_of(tmp_path / "t.html")
     assert (content["rows"]["counted"], unpacked(content["rows"]["number"]).size) == (5, 2)
@@ -113,7 +115,7 @@ def test_the_page_is_opened_on_request(run, classifier_file, tmp_path, monkeypat
         (["--data", "answers.csv", "--target", "widht"], "Did you mean 'width'?"),
     ],
 )
-def test_mistakes_are_explained(run, classifier_file, answers_csv, tmp_path, arguments, message):
+def test_errors_are_explained(run, classifier_file, answers_csv, tmp_path, arguments, message):
     result = run("show", "yes.hardwood", *arguments)
     assert result.exit_code == 2
     assert message in result.stderr

@@ -41,7 +41,7 @@ def test_decimal_commas_between_semicolons(table):
 
 
 @pytest.mark.parametrize("entry", ["", "NA", "NaN", "null", "N/A"])
-def test_missing_entries_of_text_and_numbers(table, entry):
+def test_missing_values_of_text_and_numbers(table, entry):
     read = read_table(table(f"a,b\n1,x\n{entry},{entry}\n"))
     assert read.to_pydict() == {"a": [1, None], "b": ["x", None]}
 
@@ -89,7 +89,7 @@ def test_damaged_compression_is_explained(table):
         read_table(table("a,b\n1,2\n", "t.csv.gz"))
 
 
-def test_directory_and_absent_file(tmp_path, table):
+def test_directories_and_absent_files_are_explained(tmp_path, table):
     with pytest.raises(CommandError, match="is a directory"):
         read_table(tmp_path)
     table("a\n1\n", "penguins.csv")

@@ -37,7 +37,7 @@ def test_the_task_follows_from_the_values(values, task, words):
     assert words in target.reason
 
 
-def test_a_given_task_overrules():
+def test_a_given_task_overrides():
     target = target_of([0, 1, 2] * 5, "regression")
     assert target.task == "regression"
     assert target.values.dtype == np.float64
@@ -83,7 +83,7 @@ def test_an_absent_target_suggests_a_close_one():
         read_targets(pa.table({"yyy": [1, 2]}), ("yy",), HERE)
 
 
-def test_answers_to_compare_with_may_be_of_one_class():
+def test_rows_to_score_may_have_one_class():
     rows, (values,) = complete_columns(pa.table({"y": ["a", None, "a"]}), ("y",), HERE)
     assert (rows.tolist(), values.tolist()) == ([0, 2], ["a", "a"])
 

@@ -20,7 +20,7 @@ QUICK = ["--max-depth", 2, "--n-restarts", 1, "--n-trials", 3]
 
 @pytest.fixture
 def table(tmp_path):
-    """Numbers, text and missing entries; the class and the amount follow from two columns."""
+    """Numbers, text and missing values; two columns determine the class and the amount."""
     rng = np.random.default_rng(0)
     lines = ["width,color,junk,answer,amount,weight"]
     for i in range(160):
@@ -90,7 +90,7 @@ def test_metrics_folds_and_weights(run, table):
     assert payload["depth"] <= 1
 
 
-def test_layers_and_leaves_are_held(run, table, tmp_path):
+def test_given_parameters_are_fixed(run, table, tmp_path):
     options = ["--layers", 1, "--leaves", "linear", "--max-depth", 1, "--n-restarts", 5]
     result = run("tune", table, "-t", "amount", "--drop", "answer", *options, "--json")
     payload = json.loads(result.stdout)
@@ -136,7 +136,7 @@ LOGS = scored(accuracy=0.56, log_loss=0.68)
         ),
     ],
 )
-def test_a_last_fit_that_belies_the_search_is_noted(found, scores, baseline, words):
+def test_a_last_fit_that_is_worse_than_its_trial_is_noted(found, scores, baseline, words):
     doubt = doubt_of_last_fit(found, scores, baseline, "guess")
     assert doubt is None if words is None else words in doubt
 
@@ -175,7 +175,7 @@ def test_another_seed_does_not_continue_a_search(keep, run, table):
     assert "random_state was 0, is 1" in result.stderr
 
 
-def test_a_timeout_ends_the_search(run, table):
+def test_a_time_limit_ends_the_search(run, table):
     result = run(
         *("tune", table, "-t", "answer", "--time-limit", 0.01, "--max-depth", 1, "--n-restarts", 1),
         *("--json", "--storage", "s.db"),
@@ -212,7 +212,7 @@ def test_a_timeout_ends_the_search(run, table):
         ("a,y\n1,x\n2,z\n3,x\n4,z\n", ["-t", "y"], "too few"),
     ],
 )
-def test_mistakes_are_explained_and_leave_nothing_behind(run, tmp_path, content, arguments, words):
+def test_errors_are_explained_and_leave_nothing_behind(run, tmp_path, content, arguments, words):
     if content is not None:
         (tmp_path / "t.csv").write_text(content)
     before = os.listdir(tmp_path)
@@ -270,7 +270,7 @@ def test_ctrl_c_learns_with_the_best_so_far(table, tmp_path):
     assert hardwood.load(tmp_path / "t.hardwood").n_features == 5
 
 
-def test_ctrl_c_before_the_first_trial_says_how_to_go_on(run, table, tmp_path, monkeypatch):
+def test_ctrl_c_before_the_first_trial_says_how_to_continue(run, table, tmp_path, monkeypatch):
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 

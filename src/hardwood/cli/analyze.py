@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from hardwood.cli import options as opt
-from hardwood.cli.errors import CommandError, data_mistakes
+from hardwood.cli.errors import CommandError, data_errors
 from hardwood.cli.evaluate import check_plot, note_origin, print_row_report, read_known_rows
 from hardwood.cli.output import Notes
 from hardwood.cli.read import open_model
@@ -56,7 +56,7 @@ def analyze(
     check_plot(plot, model, table)
     opened = open_model(model)
     notes = Notes()
-    with notes.collecting(), data_mistakes():
+    with notes.collecting(), data_errors():
         rows = read_known_rows(opened, model, table, target, weight)
         found = report_on(
             opened,

@@ -11,7 +11,7 @@ import numpy as np
 
 from hardwood.bandit.parameters import BanditParameters, RegressionParameters
 from hardwood.cli import options as opt
-from hardwood.cli.errors import CommandError, data_mistakes
+from hardwood.cli.errors import CommandError, data_errors
 from hardwood.cli.evaluate import check_plot
 from hardwood.cli.fit import Dataset, Request, read_dataset
 from hardwood.cli.output import Notes, print_report, print_size, print_text
@@ -221,7 +221,7 @@ def simulate(
     make_environment = _environments(data, rounds, drift, allowed, delay, lost)
     if not as_json:
         _print_problem(data)
-    with data_mistakes(), notes.collecting(), progress_bar("Simulating") as move:
+    with data_errors(), notes.collecting(), progress_bar("Simulating") as move:
         found = compare(
             make_environment,
             {"DGT": _bandits(data.target.task, chosen)},

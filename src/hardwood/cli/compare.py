@@ -14,7 +14,7 @@ from hardwood.cli.errors import (
     INTERRUPTED,
     CommandError,
     check_writable,
-    data_mistakes,
+    data_errors,
 )
 from hardwood.cli.evaluate import check_plot
 from hardwood.cli.fit import Request, read_dataset
@@ -80,7 +80,7 @@ def compare(
     if not as_json:
         print_size(data)
         print_task(data)
-    with notes.collecting(), data_mistakes(), progress_bar("Comparing") as move:
+    with notes.collecting(), data_errors(), progress_bar("Comparing") as move:
 
         def on_fit(name: str, fold: int, n_folds: int) -> None:
             move(f"fold {fold + 1} of {n_folds}, {name}", fold, n_folds)

@@ -113,7 +113,7 @@ def check_readable(path: Path, expected: str) -> None:
 
 
 @contextmanager
-def data_mistakes() -> Iterator[None]:
+def data_errors() -> Iterator[None]:
     """Turn the ValueError of an estimator into a CommandError."""
     try:
         yield

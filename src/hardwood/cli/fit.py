@@ -14,7 +14,7 @@ import numpy as np
 import typer
 
 from hardwood.cli import options as opt
-from hardwood.cli.errors import CommandError, check_writable, data_mistakes, first_interrupt_only
+from hardwood.cli.errors import CommandError, check_writable, data_errors, first_interrupt_only
 from hardwood.cli.evaluate import score_model
 from hardwood.cli.methods.names import MethodName, make_estimator
 from hardwood.cli.output import (
@@ -241,7 +241,7 @@ def learn(data: Dataset, estimator: Any) -> Any:
             estimator.set_params(callbacks=[search_callback(move)])
         elif "callbacks" in parameters:
             estimator.set_params(callbacks=[epoch_callback(move, _n_runs(parameters))])
-        with data_mistakes(), first_interrupt_only():
+        with data_errors(), first_interrupt_only():
             return estimator.fit(X, y, sample_weight=weight)
 
 

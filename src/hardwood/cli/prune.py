@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 
 from hardwood.cli import options as opt
-from hardwood.cli.errors import CommandError, check_writable, data_mistakes, naming_the_file
+from hardwood.cli.errors import CommandError, check_writable, data_errors, naming_the_file
 from hardwood.cli.evaluate import known_targets, score_model, target_columns, was_learned_from
 from hardwood.cli.output import Notes, print_json, print_table, print_text
 from hardwood.cli.read import hard_form, open_model, read_table, read_weights
@@ -169,7 +169,7 @@ def prune(
         alpha, validation_fraction, one_standard_error, min_samples, loss, sparsify, readable
     ).completed(has_target=target is not None)
     tree, notes, rng = _open_tree(model), Notes(), np.random.default_rng(seed)
-    with notes.collecting(), data_mistakes():
+    with notes.collecting(), data_errors():
         rows, n_table_rows = _read_rows(tree, model, table, target, weight, notes)
         train, valid = _divide(rows, plan, rng, tree)
         pruned, rewritten = _pruned(tree, train, valid, plan)

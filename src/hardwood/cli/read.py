@@ -111,7 +111,7 @@ def check_column(table: pa.Table, name: str, path: Path) -> None:
         return
     hint = did_you_mean(name, table.column_names)
     some = ", ".join(shortened(known) for known in table.column_names[:8])
-    more = ", ..." if table.num_columns > 8 else ""
+    more = f" and {table.num_columns - 8} more" if table.num_columns > 8 else ""
     raise CommandError(
         f"{path} has no column '{shortened(name)}'.{hint} Its columns: {some}{more}."
     )

@@ -15,7 +15,7 @@ import numpy as np
 import typer
 
 from hardwood.cli import options as opt
-from hardwood.cli.errors import check_writable, data_mistakes
+from hardwood.cli.errors import check_writable, data_errors
 from hardwood.cli.fit import (
     Dataset,
     Request,
@@ -252,7 +252,7 @@ def _find(
     """Search, and report what was found and what was not finished."""
     from hardwood.selection.study import found_before
 
-    with data_mistakes():
+    with data_errors():
         done = found_before(plan.storage, plan.study_name)
     n_trials = _n_trials(plan, estimator, fixed)
     if not as_json:
@@ -299,7 +299,7 @@ def _search(
 
     X, y, weight = data.training
     try:
-        with data_mistakes(), warnings.catch_warnings():
+        with data_errors(), warnings.catch_warnings():
             warnings.simplefilter("ignore", FitFailedWarning)
             return search(
                 estimator,

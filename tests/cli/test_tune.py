@@ -90,6 +90,39 @@ def test_metrics_folds_and_weights(run, table):
     assert payload["depth"] <= 1
 
 
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("dgt-forest", ["--n-estimators", 2, "--max-epochs", 3]),
+        ("greedy", ["--splitter", "axis"]),
+        ("latent", ["--max-epochs", 2, "--max-depth", 2]),
+        ("non-greedy", ["--max-epochs", 3, "--max-depth", 2]),
+        ("reinforced", ["--max-epochs", 3, "--max-depth", 2]),
+        ("tao", ["--max-sweeps", 2, "--l1", 0.1, "--l2", 1]),
+        ("tel", ["--n-estimators", 2, "--max-epochs", 3]),
+    ],
+)
+def test_every_method_is_tuned(run, table, tmp_path, method, options):
+    if method == "latent":
+        pytest.importorskip("torch")
+    result = run(
+        *("tune", table, "-t", "answer", "--drop", "amount", "--json", "--n-trials", 2),
+        *("--method", method, *options),
+    )
+    assert result.exit_code == 0, result.stderr
+    payload = json.loads(result.stdout)
+    assert payload["trials"]["complete"] == 2
+    given = {str(option).removeprefix("--").replace("-", "_") for option in options[::2]}
+    assert not given & set(payload["best_params"])
+    recorded = hardwood.load(tmp_path / "t.hardwood").record["parameters"]
+    assert (
+        recorded.items()
+        >= {
+            name: value for name, value in payload["best_params"].items() if name in recorded
+        }.items()
+    )
+
+
 def test_given_parameters_are_fixed(run, table, tmp_path):
     options = ["--layers", 1, "--leaves", "linear", "--max-depth", 1, "--n-restarts", 5]
     result = run("tune", table, "-t", "amount", "--drop", "answer", *options, "--json")
@@ -207,6 +240,11 @@ def test_a_time_limit_ends_the_search(run, table):
             "scorer 'r2' cannot",
         ),
         ("a,y\n1,x\n2,z\n3,x\n4,z\n" * 9, ["-t", "y", "--folds", "99"], "number of folds"),
+        (
+            "a,y\n1,x\n2,z\n3,x\n4,z\n" * 9,
+            ["-t", "y", "--method", "tel", "--sampler", "grid"],
+            "finite number of values",
+        ),
         ("a,y\n1,x\n2,z\n3,x\n4,z\n" * 9, ["-t", "y", "--storage", "s.xls"], "must end in"),
         ("a,y\n1,x\n2,z\n3,x\n4,z\n" * 9, ["-t", "y", "--storage", "no/s.db"], "no folder"),
         ("a,y\n1,x\n2,z\n3,x\n4,z\n", ["-t", "y"], "too few"),

@@ -322,11 +322,16 @@ def _search(
 
 
 def _n_trials(plan: _Plan, estimator: Any, fixed: list[str]) -> int:
+    """Return the number of trials; no more than the space has points, where it is finite."""
     from hardwood.selection import grid, space_of
+    from hardwood.selection.points import finite_points
     from hardwood.selection.tune import DEFAULT_TRIALS
 
-    size = len(grid(space_of(estimator, None, fixed)))
-    return min(plan.n_trials or (size if plan.sampler == "grid" else DEFAULT_TRIALS), size)
+    with data_errors():
+        space = space_of(estimator, None, fixed)
+        points = grid(space) if plan.sampler == "grid" else finite_points(space)
+    wanted = plan.n_trials or (len(points) if plan.sampler == "grid" else DEFAULT_TRIALS)
+    return min(wanted, len(points)) if points else wanted
 
 
 def _print_found(found: TuningResult) -> None:

@@ -1,4 +1,4 @@
-"""What a prediction costs: counted by walking rows down with `if`."""
+"""The cost of a prediction, compared with a walk down the tree."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from trees import make_rows, make_tree
 
 
 def most_operations(tree, weights):
-    """Products and sums of one weighted sum: as many as a row can need."""
+    """Return the maximum number of products and sums of one weighted sum."""
     used = {tree.columns[j].feature for j in np.flatnonzero(weights)}
     numbers = [j for j in np.flatnonzero(weights) if tree.columns[j].kind == "number"]
     return np.array([len(numbers), len(used), 0])
 
 
 def splits_above(tree, leaf):
-    """The splits on the way to a leaf, found by looking for each one's parent."""
+    """Return the splits on the path to a leaf."""
     place = np.argwhere(tree.children == ~leaf)
     above = []
     while place.size:
@@ -31,7 +31,7 @@ def splits_above(tree, leaf):
 
 
 def cost_of_leaf(tree, leaf):
-    """Walk from the root to a leaf, counting."""
+    """Count the operations on the path to a leaf."""
     total = np.zeros(3)
     for node in splits_above(tree, leaf):
         total += most_operations(tree, tree.weights[node]) + [0, 0, 1]
@@ -51,7 +51,7 @@ def as_array(operations):
     mixed=st.booleans(),
     linear=st.booleans(),
 )
-def test_counts_are_those_of_a_walk(seed, n_splits, mixed, linear):
+def test_operations_equal_those_of_a_walk(seed, n_splits, mixed, linear):
     rng = np.random.default_rng(seed)
     tree = make_tree(rng, n_splits=n_splits, mixed=mixed, task="regression", k=2)
     if linear:
@@ -73,7 +73,7 @@ def test_counts_are_those_of_a_walk(seed, n_splits, mixed, linear):
     assert of_rows.worst == found.worst
 
 
-def test_a_dense_tree_costs_height_times_numbers():
+def test_a_dense_tree_costs_depth_times_numbers():
     rng = np.random.default_rng(0)
     tree = ObliqueTree.of(rng.normal(size=(7, 5)), bias=np.zeros(7), values=np.arange(8.0))
     assert tree.flops().worst == Operations(15, 15, 3)
@@ -81,7 +81,7 @@ def test_a_dense_tree_costs_height_times_numbers():
     assert tree.flops(np.ones((3, 5))).mean == tree.flops().worst
 
 
-def test_a_category_costs_one_addition_at_most():
+def test_a_category_costs_at_most_one_addition():
     schema = Schema(
         (
             Feature("size", "numeric", has_missing=True),
@@ -94,7 +94,7 @@ def test_a_category_costs_one_addition_at_most():
     assert tree.flops().worst == Operations(1, 2, 1)
 
 
-def test_a_forest_costs_what_its_trees_cost():
+def test_the_cost_of_a_forest_is_that_of_its_trees():
     first = make_tree(0, n_splits=4)
     others = [make_tree(seed, n_splits=3 + seed) for seed in (1, 2)]
     trees = [first, *(tree.replace(schema=first.schema) for tree in others)]
@@ -110,7 +110,7 @@ def test_a_forest_costs_what_its_trees_cost():
     assert sizes.n_weights == sum(np.count_nonzero(tree.weights) for tree in trees)
 
 
-def test_it_prints_well():
+def test_a_cost_prints_well():
     cost = Flops(Operations(2.5, 3.0, 1.25), Operations(1234, 1300, 6))
     assert str(cost) == (
         "per prediction, mean: 2.5 multiplications, 3 additions, 1.25 comparisons\n"
@@ -122,7 +122,7 @@ def test_it_prints_well():
     )
 
 
-def test_what_remains_is_counted_of_a_tree_or_of_a_perfect_one():
+def test_the_remaining_size_is_relative_to_a_tree_or_a_perfect_tree():
     tree = make_tree(1, n_splits=5, n_features=4, sparsity=0.5)
     n_weights = np.count_nonzero(tree.weights)
     smaller = tree.replace(weights=tree.weights * (np.arange(4) > 0))

@@ -21,7 +21,7 @@ CONTENT = json.loads(TREE.to_json())
 @pytest.mark.parametrize("task", ["classification", "regression"])
 @pytest.mark.parametrize("counts", [True, False])
 @pytest.mark.parametrize("n_splits", [0, 1, 7])
-def test_what_is_written_is_read(task: str, counts: bool, n_splits: int) -> None:
+def test_what_is_written_can_be_read(task: str, counts: bool, n_splits: int) -> None:
     tree = make_tree(4, task=task, counts=counts, n_splits=n_splits, mixed=True)
     assert ObliqueTree.from_json(tree.to_json()) == tree
     assert ObliqueTree.from_json(tree.to_json().encode()) == tree
@@ -63,7 +63,7 @@ def test_types_of_labels_survive() -> None:
         ({"surprise": 1}, "unknown keys"),
     ],
 )
-def test_what_is_wrong_is_said(change: dict[str, Any], words: str) -> None:
+def test_the_error_says_what_is_wrong(change: dict[str, Any], words: str) -> None:
     with pytest.raises(ModelFileError, match=words):
         ObliqueTree.from_json(json.dumps(CONTENT | change))
 
@@ -119,7 +119,7 @@ def test_every_kind_of_tree_is_read(task: str, linear: bool, n_splits: int) -> N
         ({"kind": "forest"}, r"lacks the keys \['combine', 'trees'\]"),
     ],
 )
-def test_what_is_wrong_in_a_linear_tree_is_said(change: dict[str, Any], words: str) -> None:
+def test_the_error_says_what_is_wrong_in_a_linear_tree(change: dict[str, Any], words: str) -> None:
     with pytest.raises(ModelFileError, match=words):
         ObliqueTree.from_json(json.dumps(LATER_CONTENT | change))
 
@@ -131,7 +131,7 @@ FOREST_CONTENT = json.loads(FOREST.to_json())
 
 
 def with_member(i: int, **changes: Any) -> dict[str, Any]:
-    """The trees of the forest, some entries of one changed; a change to ... removes the key."""
+    """Return the trees of the forest, with changes in one of them; ... removes the key."""
     trees = list(FOREST_CONTENT["trees"])
     trees[i] = {key: value for key, value in (trees[i] | changes).items() if value is not ...}
     return {"trees": trees}
@@ -174,14 +174,14 @@ def test_the_schema_is_written_once() -> None:
         (with_member(0, leaf_weights=[[[0.0]]]), "tree 0: each row of leaf_weights"),
     ],
 )
-def test_what_is_wrong_in_a_forest_is_said(change: dict[str, Any], words: str) -> None:
+def test_the_error_says_what_is_wrong_in_a_forest(change: dict[str, Any], words: str) -> None:
     with pytest.raises(ModelFileError, match=words) as caught:
         ObliqueForest.from_json(json.dumps(FOREST_CONTENT | change))
     assert len(str(caught.value)) < 1500
 
 
 @pytest.mark.parametrize("text", ["", "{", "null", "[]", "{}", "[" * 100_000, b"\xff"])
-def test_other_text_is_no_forest(text: str | bytes) -> None:
+def test_other_text_is_not_a_forest(text: str | bytes) -> None:
     with pytest.raises(ModelFileError, match="cannot read a forest from this JSON"):
         ObliqueForest.from_json(text)
 
@@ -213,7 +213,7 @@ def test_every_kind_of_ensemble_is_read(task: str, activation: str, counts: bool
         ({"classes": None}, "needs its classes"),
     ],
 )
-def test_what_is_wrong_in_a_sum_is_said(change: dict[str, Any], words: str) -> None:
+def test_the_error_says_what_is_wrong_in_a_sum(change: dict[str, Any], words: str) -> None:
     with pytest.raises(ModelFileError, match=words):
         ObliqueForest.from_json(json.dumps(SUM_CONTENT | change))
 
@@ -244,13 +244,13 @@ def test_what_is_wrong_in_a_sum_is_said(change: dict[str, Any], words: str) -> N
         ({"children": []}, r"unknown keys \['children'\]"),
     ],
 )
-def test_what_is_wrong_in_an_ensemble_is_said(change: dict[str, Any], words: str) -> None:
+def test_the_error_says_what_is_wrong_in_an_ensemble(change: dict[str, Any], words: str) -> None:
     with pytest.raises(ModelFileError, match=words) as caught:
         TreeEnsemble.from_json(json.dumps(SOFT_CONTENT | change))
     assert len(str(caught.value)) < 1500
 
 
 @pytest.mark.parametrize("text", ["", "{", "null", "[]", "{}", "[" * 100_000, b"\xff"])
-def test_other_text_is_no_ensemble(text: str | bytes) -> None:
+def test_other_text_is_not_an_ensemble(text: str | bytes) -> None:
     with pytest.raises(ModelFileError, match="cannot read an ensemble from this JSON"):
         TreeEnsemble.from_json(text)

@@ -1,4 +1,4 @@
-"""The soft ensemble as a value: what it is, what it answers, and what it refuses to be."""
+"""The soft ensemble: properties, predictions, and invalid arguments."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def step(**options: Any) -> TreeEnsemble:
-    """One split at width 1, from 0 to 8, over a band of width 2."""
+    """Return one split at width 1, from 0 to 8, over a band of width 2."""
     arguments: dict[str, Any] = {
         "weights": [[[1.0]]],
         "bias": [[-1.0]],
@@ -37,7 +37,7 @@ def step(**options: Any) -> TreeEnsemble:
     return TreeEnsemble(**(arguments | options))
 
 
-# What it is
+# Properties
 
 
 def test_sizes_are_totals():
@@ -58,14 +58,14 @@ def test_sizes_are_totals():
     assert not ensemble.has_linear_leaves
 
 
-def test_it_names_itself():
+def test_the_repr_describes_it():
     assert repr(make_ensemble(0, gamma=0.25)) == (
         "TreeEnsemble(sum of 3 soft trees, 3 classes, 4 features, depth 3, smooth_step, gamma 0.25)"
     )
     assert "3 labels" in repr(make_ensemble(0, task="multilabel", activation="logistic"))
 
 
-def test_it_is_frozen_and_not_hashable():
+def test_it_is_immutable_and_not_hashable():
     ensemble = make_ensemble(0)
     with pytest.raises(AttributeError, match="cannot set 'gamma'; make a new ensemble"):
         ensemble.gamma = 2.0
@@ -118,13 +118,13 @@ def _nodes(ensemble: TreeEnsemble) -> np.ndarray:
     return np.zeros((ensemble.n_trees, ensemble.n_nodes // ensemble.n_trees))
 
 
-def test_classes_of_other_types_are_other_classes():
+def test_classes_of_different_types_are_different():
     numbers = make_ensemble(0, k=2).replace(classes=[0, 1])
     assert numbers != numbers.replace(classes=[False, True])
     assert numbers.link == "softmax"
 
 
-# What it refuses to be
+# Invalid arguments
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_classes_of_other_types_are_other_classes():
         ({"bias": [[-1e18]]}, "too steep"),
     ],
 )
-def test_what_is_wrong_is_said(change: dict[str, Any], words: str) -> None:
+def test_the_error_says_what_is_wrong(change: dict[str, Any], words: str) -> None:
     with pytest.raises((ValueError, TypeError), match=words) as caught:
         step(**change)
     assert len(str(caught.value)) < 500
@@ -184,7 +184,7 @@ def test_a_width_is_a_number(gamma: Any) -> None:
         step(gamma=gamma)
 
 
-def test_the_steepest_split_that_is_allowed_works():
+def test_the_steepest_allowed_split_works():
     soft = step(weights=[[[MAX_STEEPNESS / 2]]], bias=[[0.0]], gamma=0.5)
     x = [[-1e300], [-1.0], [0.0], [1e-30], [1.0], [1e300]]
     assert soft.predict(x).tolist() == [0.0, 0.0, 4.0, pytest.approx(4.0, abs=1e-6), 8.0, 8.0]
@@ -197,7 +197,7 @@ def test_only_whole_numbers_count_trees():
             ensemble.hard_tree(index)
 
 
-# What it answers
+# Predictions
 
 
 def test_the_band_is_as_wide_as_gamma():
@@ -247,7 +247,7 @@ def test_one_row_in_any_form(rng, mixed, task):
             assert type(answer) is (str if task == "classification" else np.ndarray)
 
 
-def test_tables_are_checked_as_those_of_trees():
+def test_tables_are_checked_like_those_of_trees():
     soft = step()
     assert type(soft.predict_one(np.array([1.5]))) is float
     with pytest.raises(TableError, match="column 'width' holds infinity"):
@@ -264,7 +264,7 @@ def test_tables_are_checked_as_those_of_trees():
 
 @settings(max_examples=30)
 @given(ensembles(), seeds)
-def test_a_row_is_answered_alone_as_among_others(ensemble: TreeEnsemble, seed: int) -> None:
+def test_a_prediction_does_not_depend_on_other_rows(ensemble: TreeEnsemble, seed: int) -> None:
     rows = make_rows(seed, ensemble.schema, 12)
     with np.errstate(over="ignore"):  # exp of a large sum
         together = ensemble.predict(rows)
@@ -281,7 +281,7 @@ def test_a_row_is_answered_alone_as_among_others(ensemble: TreeEnsemble, seed: i
 
 @settings(max_examples=30)
 @given(ensembles(), seeds)
-def test_a_hard_row_goes_where_the_larger_share_goes(ensemble: TreeEnsemble, seed: int) -> None:
+def test_a_hard_tree_takes_the_more_probable_side(ensemble: TreeEnsemble, seed: int) -> None:
     rows = make_rows(seed, ensemble.schema, 30)
     t = tel.scores(columns_of(ensemble, rows), ensemble.weights, ensemble.bias)  # (n, T, m)
     far = (np.abs(t) > 1e-4).all(axis=(1, 2))
@@ -301,7 +301,7 @@ def test_a_hard_row_goes_where_the_larger_share_goes(ensemble: TreeEnsemble, see
     np.testing.assert_allclose(scores[far], expected[far], rtol=1e-12)
 
 
-def test_a_narrow_band_is_as_good_as_hard(rng):
+def test_a_narrow_band_equals_a_hard_tree(rng):
     ensemble = make_ensemble(rng, gamma=1e-6)
     rows = make_rows(rng, ensemble.schema, 200)
     settled = (ensemble.reachable_leaves(rows) == 1).all(axis=1)
@@ -317,7 +317,7 @@ def test_hard_trees_are_simplified_and_named():
     ensemble = make_ensemble(0, n_trees=2, depth=2)
     weights, values = ensemble.weights.copy(), ensemble.values.copy()
     weights[0, 1] = 0  # all go right there, the bias being above 0
-    values[1] = values[1, 0]  # all leaves alike
+    values[1] = values[1, 0]  # all leaves are equal
     bias = np.abs(ensemble.bias)
     forest = ensemble.replace(weights=weights, values=values, bias=bias).harden()
     assert [tree.n_splits for tree in forest.trees] == [2, 0]
@@ -335,7 +335,7 @@ def test_hard_trees_are_simplified_and_named():
     assert isinstance(forest, ObliqueForest)
 
 
-def test_hardening_a_step_costs_what_it_should():
+def test_the_cost_of_hardening_a_step():
     soft = step()
     cost = soft.hardening_cost([[0.5], [1.5], [9.0]], [0.0, 8.0, 8.0])
     assert cost.loss == "squared_error"
@@ -353,7 +353,7 @@ def test_hardening_a_step_costs_what_it_should():
     assert (weighed.soft_loss, weighed.changed, weighed.reachable_leaves) == (0, 0, 1)
 
 
-def test_errors_that_overflow_are_refused_in_words():
+def test_errors_that_overflow_are_refused():
     with pytest.raises(TableError, match="y goes up to 8e.300 and the predictions to 8: "):
         step().hardening_cost([[0.5], [9.0]], [0.0, 8e300])
 
@@ -390,12 +390,12 @@ def test_hardening_classes_and_labels(rng):
         ensemble.hardening_cost(make_rows(rng, ensemble.schema, 2), ["class 0", "oak"])
 
 
-# What it costs
+# Costs
 
 
 @settings(max_examples=20)
 @given(ensembles(), seeds)
-def test_operations_are_those_of_reached_nodes(ensemble: TreeEnsemble, seed: int) -> None:
+def test_only_reached_nodes_cost_operations(ensemble: TreeEnsemble, seed: int) -> None:
     rows = make_rows(seed, ensemble.schema, 20)
     cost = ensemble.flops(rows)
     assert ensemble.flops().worst == cost.worst
@@ -422,7 +422,7 @@ def test_operations_of_one_step():
     assert (cost.mean.multiplications, cost.mean.additions) == (1 + 1.5 + 2 * 0.5, 1 + 1.5)
 
 
-def test_sparse_rows_cost_what_dense_ones_do(rng):
+def test_sparse_rows_cost_the_same_as_dense_ones(rng):
     from scipy.sparse import csr_array
 
     ensemble = make_ensemble(rng)
@@ -430,14 +430,14 @@ def test_sparse_rows_cost_what_dense_ones_do(rng):
     assert ensemble.flops(csr_array(X)) == ensemble.flops(X)
 
 
-def test_what_remains():
+def test_the_remaining_size():
     assert str(remaining(make_ensemble(0, n_trees=2, depth=2))).startswith("6 of 6 splits, 8 of 8")
 
 
 # Other forms
 
 
-def test_the_text_says_how_it_is_to_be_read():
+def test_the_text_explains_how_to_read_it():
     ensemble = make_ensemble(0, n_trees=5, depth=2, gamma=0.5)
     text = ensemble.to_text()
     assert text.startswith(
@@ -464,7 +464,7 @@ def test_saving_and_loading(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.predict_proba(rows), ensemble.predict_proba(rows))
 
 
-def test_json_of_the_other_kind_is_refused_by_name():
+def test_the_error_for_json_of_another_kind_names_it():
     ensemble = make_ensemble(0)
     with pytest.raises(ModelFileError, match=r"cannot read a tree .* use TreeEnsemble\.from_json"):
         ObliqueTree.from_json(ensemble.to_json())

@@ -1,4 +1,4 @@
-"""The model file: written in whole or not at all, read with nothing taken on trust."""
+"""The model file: written atomically, and validated when it is read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from trees import make_rows, make_tree
 
 
 def parts(content: bytes) -> tuple[dict[str, Any], bytes]:
-    """Header and data of a safetensors file."""
+    """Return header and data of a safetensors file."""
     length = int.from_bytes(content[:8], "little")
     return json.loads(content[8 : 8 + length]), content[8 + length :]
 
@@ -44,7 +44,7 @@ def joined(header: Any, data: bytes) -> bytes:
 
 
 def with_document(content: bytes, **changes: Any) -> bytes:
-    """The file with keys of its hardwood header changed; a change to ... removes the key."""
+    """Return the file with keys of its hardwood header changed; ... removes the key."""
     header, data = parts(content)
     document = json.loads(header["__metadata__"]["hardwood"]) | changes
     document = {key: value for key, value in document.items() if value is not ...}
@@ -53,7 +53,7 @@ def with_document(content: bytes, **changes: Any) -> bytes:
 
 
 def with_arrays(model: ObliqueTree | ObliqueForest | TreeEnsemble, **changes: Any) -> bytes:
-    """A well-formed file whose arrays are wrong; a change to ... leaves one out."""
+    """Return a well-formed file with wrong arrays; ... removes one."""
     header, _ = parts(dumps(model))
     if isinstance(model, ObliqueForest):
         arrays = concatenate(model.trees)
@@ -81,7 +81,7 @@ SOFT_CONTENT = dumps(SOFT)
 @pytest.mark.parametrize("counts", [True, False])
 @pytest.mark.parametrize("linear", [True, False])
 @pytest.mark.parametrize("n_splits", [0, 1, 7])
-def test_what_is_saved_is_loaded(
+def test_a_saved_tree_can_be_loaded(
     tmp_path: Path, task: str, counts: bool, linear: bool, n_splits: int
 ) -> None:
     tree = make_tree(4, task=task, counts=counts, n_splits=n_splits, linear=linear, mixed=True)
@@ -95,7 +95,7 @@ def test_what_is_saved_is_loaded(
     assert path.read_bytes() == dumps(again)
 
 
-def test_others_can_read_it_with_safetensors(tmp_path: Path) -> None:
+def test_a_file_can_be_read_with_safetensors(tmp_path: Path) -> None:
     TREE.save(tmp_path / "m")
     with safe_open(tmp_path / "m", framework="numpy") as file:
         np.testing.assert_array_equal(file.get_tensor("weights"), TREE.weights)
@@ -107,7 +107,7 @@ def test_others_can_read_it_with_safetensors(tmp_path: Path) -> None:
 @pytest.mark.parametrize("linear", [(True,), (False,), (False, True)])
 @pytest.mark.parametrize("sizes", [(0,), (0, 0), (3, 0, 5)])
 @pytest.mark.parametrize("combine", ["mean", "sum"])
-def test_a_forest_that_is_saved_is_loaded(
+def test_a_saved_forest_can_be_loaded(
     tmp_path: Path,
     combine: str,
     task: str,
@@ -287,7 +287,7 @@ def test_a_header_too_large_to_load_is_not_written() -> None:
 # Reading
 
 
-def test_what_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "nothing")
     with pytest.raises(ModelFileError, match="it is a directory"):
@@ -300,7 +300,7 @@ NOT_HARDWOOD = bytes(to_safetensors({"weights": np.ones((2, 2))}))
 
 
 def place(name: str = "weights", **changes: Any) -> bytes:
-    """The file with one array described otherwise."""
+    """Return the file with the description of one array changed."""
     return joined(HEADER | {name: HEADER[name] | changes}, DATA)
 
 
@@ -380,7 +380,7 @@ def place(name: str = "weights", **changes: Any) -> bytes:
         (with_arrays(TREE, counts=np.ones(3)), "counts must have shape"),
     ],
 )
-def test_what_is_wrong_is_said(tmp_path: Path, content: bytes, words: str) -> None:
+def test_the_error_says_what_is_wrong(tmp_path: Path, content: bytes, words: str) -> None:
     with pytest.raises(ModelFileError, match=words):
         loads(content)
     (tmp_path / "bad.hardwood").write_bytes(content)
@@ -393,7 +393,7 @@ MEMBERS = json.loads(parts(FOREST_CONTENT)[0]["__metadata__"]["hardwood"])["tree
 
 
 def with_member(i: int, **changes: Any) -> bytes:
-    """The forest's file with entries of one tree's header changed; ... removes the key."""
+    """Return the forest's file with entries of one tree's header changed; ... removes the key."""
     members = list(MEMBERS)
     members[i] = {key: value for key, value in (MEMBERS[i] | changes).items() if value is not ...}
     return with_document(FOREST_CONTENT, trees=members)
@@ -461,7 +461,7 @@ LEAF_WEIGHTS = concatenate(FOREST.trees)["leaf_weights"]
         (with_arrays(FOREST, weights=np.zeros((7, 3))), "tree 0: weights must have shape"),
     ],
 )
-def test_what_is_wrong_in_a_forest_is_said(content: bytes, words: str) -> None:
+def test_the_error_says_what_is_wrong_in_a_forest(content: bytes, words: str) -> None:
     with pytest.raises(ModelFileError, match=words) as caught:
         loads(content)
     assert len(str(caught.value)) < 1500
@@ -535,14 +535,14 @@ LARGE = np.full((3, 8, 3), 1e308)
         (with_arrays(SOFT, children=np.zeros((3, 2), np.int32)), r"unknown arrays \['children'\]"),
     ],
 )
-def test_what_is_wrong_in_a_sum_or_an_ensemble_is_said(content: bytes, words: str) -> None:
+def test_the_error_says_what_is_wrong_in_a_sum_or_an_ensemble(content: bytes, words: str) -> None:
     with pytest.raises(ModelFileError, match=words) as caught:
         loads(content)
     assert len(str(caught.value)) < 1500
 
 
 def many_trees(n: int) -> bytes:
-    """A file of n single leaves."""
+    """Return a file of n single leaves."""
     header, _ = parts(dumps(make_forest(0, sizes=(0,), k=1, task="regression", counts=(False,))))
     document = json.loads(header["__metadata__"]["hardwood"])
     document["trees"] *= n
@@ -564,14 +564,14 @@ def test_absurdly_many_trees_are_refused_at_once() -> None:
     start = time.process_time()
     with pytest.raises(ModelFileError, match="150000 trees, more than 100000"):
         loads(content)
-    assert time.process_time() - start < 5  # many times that if the trees were made
+    assert time.process_time() - start < 5  # many times more if the trees were created
     long_header = joined(b" " * (65 * 2**20), b"")
     with pytest.raises(ModelFileError, match="does not start as a model file"):
         loads(long_header)
 
 
 @pytest.mark.parametrize("of", ["tree", "linear", "forest", "sum", "ensemble"])
-def test_every_flipped_bit_is_noticed(of: str) -> None:
+def test_every_flipped_bit_is_detected(of: str) -> None:
     model: Any = make_tree(n_splits=2, n_features=2, linear=of == "linear")
     if of in ("forest", "sum"):
         combine = "sum" if of == "sum" else "mean"
@@ -586,8 +586,8 @@ def test_every_flipped_bit_is_noticed(of: str) -> None:
             loads(bytes(spoiled))
 
 
-def test_a_declared_size_is_not_believed(tmp_path: Path) -> None:
-    """A gigabyte announced by a small file must not be allocated."""
+def test_a_declared_size_is_checked(tmp_path: Path) -> None:
+    """A gigabyte declared by a small file must not be allocated."""
     import tracemalloc
 
     shape = [2**27, 1]
@@ -616,4 +616,4 @@ def test_loading_executes_and_imports_nothing_unexpected(tmp_path: Path) -> None
         check=True,
     )
     found = eval(done.stdout)
-    assert set(found) <= {"pickle"}  # NumPy itself imports it; nothing of ours uses it
+    assert set(found) <= {"pickle"}  # imported by NumPy, not used here

@@ -1,4 +1,4 @@
-"""The forest as a value: what it is, what it answers, and what it refuses to be."""
+"""The forest: properties, predictions, and invalid arguments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trees import make_rows, make_schema, make_tree
 
 
 def steps(*thresholds: float, names: list[str] | None = None) -> list[ObliqueTree]:
-    """Trees that say 1 from a threshold on, else 0."""
+    """Return trees that predict 1 from a threshold on, else 0."""
     return [
         ObliqueTree.of([[1.0]], thresholds=[t], values=[0.0, 1.0], feature_names=names)
         for t in thresholds
@@ -26,14 +26,14 @@ def steps(*thresholds: float, names: list[str] | None = None) -> list[ObliqueTre
 
 
 def coins(*shares: float) -> list[ObliqueTree]:
-    """Single leaves, each sure of class "b" to that degree."""
+    """Return single leaves with these probabilities of class "b"."""
     return [
         ObliqueTree.of(np.empty((0, 1)), thresholds=[], values=[[1 - p, p]], classes=["a", "b"])
         for p in shares
     ]
 
 
-# What it is
+# Properties
 
 
 def test_sizes_are_totals_and_depth_is_the_largest():
@@ -51,7 +51,7 @@ def test_sizes_are_totals_and_depth_is_the_largest():
     assert make_forest(0, linear=(False, True)).has_linear_leaves
 
 
-def test_it_names_itself():
+def test_the_repr_describes_it():
     assert repr(make_forest(0, sizes=(5, 0, 3), k=2, combine="vote")) == (
         "ObliqueForest(vote of 3 trees, 2 classes, 4 features, depth 5, 8 splits, 11 leaves)"
     )
@@ -60,7 +60,7 @@ def test_it_names_itself():
     assert "linear leaves" in repr(make_forest(0, task="multilabel", linear=(True,)))
 
 
-def test_it_is_frozen_and_not_hashable():
+def test_it_is_immutable_and_not_hashable():
     forest = make_forest(0)
     with pytest.raises(AttributeError, match="cannot set 'combine'; make a new forest"):
         forest.combine = "vote"
@@ -95,16 +95,16 @@ def test_equal_means_equal_in_everything(forest: ObliqueForest) -> None:
     assert forest.to_text()
 
 
-def test_order_and_combination_count():
+def test_order_and_combination_matter():
     forest = make_forest(0)
     assert forest != ObliqueForest(forest.trees[::-1], record=forest.record)
     assert forest != ObliqueForest(forest.trees, combine="vote", record=forest.record)
 
 
-# What it refuses to be
+# Invalid arguments
 
 
-def test_trees_that_do_not_fit_are_refused(rng):
+def test_trees_that_do_not_match_are_refused(rng):
     schema = make_schema(rng, 4)
     tree = make_member(rng, schema, 3)
     other_schema = make_member(rng, make_schema(rng, 4), 3)
@@ -124,7 +124,7 @@ def test_trees_that_do_not_fit_are_refused(rng):
         ObliqueForest([tree] * (MAX_TREES + 1))
 
 
-def test_classes_of_other_types_are_other_classes():
+def test_classes_of_different_types_are_different():
     tree = ObliqueTree.of([[1.0]], bias=[0], values=np.eye(2), classes=[0, 1])
     with pytest.raises(ValueError, match="its classes are"):
         ObliqueForest([tree, tree.replace(classes=[False, True])])
@@ -139,7 +139,7 @@ def test_combinations_are_known():
         ObliqueForest(steps(1), record=[])
 
 
-# What it answers
+# Predictions
 
 
 def test_numbers_are_averaged():
@@ -149,7 +149,7 @@ def test_numbers_are_averaged():
         forest.predict_proba([[0.0]])
 
 
-def test_several_numbers_are_averaged_each():
+def test_several_outputs_are_averaged_separately():
     forest = make_forest(0, task="regression", k=3)
     rows = make_rows(1, forest.schema, 20)
     expected = np.mean([tree.predict(rows) for tree in forest.trees], axis=0)
@@ -165,13 +165,13 @@ def test_the_mean_and_the_vote_may_differ():
     np.testing.assert_allclose(vote.predict_proba([[0.0]]), [[1 / 3, 2 / 3]])
 
 
-def test_of_equal_votes_the_first_class_wins():
+def test_the_first_class_wins_ties():
     forest = ObliqueForest(coins(1.0, 0.0), combine="vote")
     assert forest.predict([[0.0]]).tolist() == ["a"]
     assert forest.predict_one(np.zeros(1)) == "a"
 
 
-def test_labels_are_decided_each_for_itself():
+def test_labels_are_predicted_independently():
     def leaf(*p: float) -> ObliqueTree:
         return ObliqueTree(
             np.empty((0, 1)),
@@ -217,7 +217,7 @@ def test_one_row_in_any_form(rng, mixed, task, linear):
             )
 
 
-def test_one_row_says_what_is_wrong_with_it():
+def test_the_error_says_what_is_wrong_with_a_row():
     forest = ObliqueForest(steps(1, 2, names=["width"]))
     assert forest.predict_one({"width": 1.5}) == 0.5
     assert type(forest.predict_one(np.array([1.5]))) is float
@@ -231,7 +231,7 @@ def test_one_row_says_what_is_wrong_with_it():
         forest.predict_one(np.zeros(2))
 
 
-def test_tables_are_checked_as_those_of_trees():
+def test_tables_are_checked_like_those_of_trees():
     forest = ObliqueForest(steps(1, 2, names=["width"]))
     with pytest.raises(TableError, match="column 'width' holds infinity"):
         forest.predict(np.array([[np.inf]]))
@@ -265,7 +265,7 @@ def test_leaves_of_all_trees(rng):
 
 
 def scorers(*scores: tuple[float, ...]) -> list[ObliqueTree]:
-    """Single leaves with scores."""
+    """Return single leaves with scores."""
     return [
         ObliqueTree.of(np.empty((0, 1)), thresholds=[], values=[list(values)]) for values in scores
     ]
@@ -293,7 +293,7 @@ def test_scores_are_added_up_and_linked():
     assert growth.n_outputs == 2
 
 
-def test_the_trees_of_a_sum_are_named_by_what_they_score():
+def test_the_trees_of_a_sum_have_the_names_of_their_scores():
     trees = [tree.replace(target_names=[f"{i}", "x"]) for i, tree in enumerate(scorers((1, 2)))]
     classes = ObliqueForest(trees, combine="sum", link="softmax", classes=[0, "b"])
     assert classes.trees[0].target_names == ("score of 0", "score of b")
@@ -318,7 +318,7 @@ def test_a_name_reaches_all_trees_of_a_mean():
     assert total.replace(combine="mean").trees[1].target_names == ("cost",)
 
 
-def test_sums_that_make_no_sense_are_refused():
+def test_invalid_sums_are_refused():
     trees = scorers((1.0, -1.0))
     for members, options, words in [
         (coins(0.5), {}, "adds up scores, which regression trees give; these are classification"),
@@ -371,7 +371,7 @@ def test_trees_can_be_added():
         forest.replace(trees=[*forest.trees, *coins(0.5)])
 
 
-def test_equal_schemas_become_one():
+def test_equal_schemas_are_shared():
     trees = [loads(dumps(tree)) for tree in steps(1, 2)]
     assert trees[0].schema is not trees[1].schema
     forest = ObliqueForest(trees)
@@ -405,7 +405,7 @@ def test_saving_and_loading(tmp_path: Path) -> None:
     assert len({id(tree.schema) for tree in again.trees}) == 1
 
 
-def test_json_of_the_other_kind_is_refused_by_name():
+def test_the_error_for_json_of_another_kind_names_it():
     forest, tree = make_forest(0), make_tree(0)
     with pytest.raises(ModelFileError, match=r"cannot read a tree .* use ObliqueForest\.from_json"):
         ObliqueTree.from_json(forest.to_json())

@@ -1,4 +1,4 @@
-"""One frozen file of every kind of model loads, predicts as recorded, and is written back equal."""
+"""A frozen file of every kind of model loads, predicts as recorded, and is saved unchanged."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def test_there_is_a_file_of_every_kind() -> None:
 
 
 def tolerance(model: Model) -> float:
-    """The relative difference from the recorded prediction that is allowed."""
+    """Return the allowed relative difference from the recorded prediction."""
     if isinstance(model, TreeEnsemble):
-        return 1e-5  # float32, where instruction sets round differently
+        return 1e-5  # float32: instruction sets round differently
     if isinstance(model, LatentTreeModel):
         return 1e-9  # the order of sums depends on the BLAS library
     # exp comes from the processor or the system library, which may round the last bit differently.
@@ -58,7 +58,7 @@ def test_a_frozen_file_predicts_as_recorded(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_saved_again_it_is_the_same_to_the_byte(path: Path) -> None:
+def test_saving_it_again_gives_the_same_bytes(path: Path) -> None:
     """Bytes may change only together with the number of the format."""
     model = load(path)
     assert dumps(model) == path.read_bytes()

@@ -1,4 +1,4 @@
-"""A tree read from its leaves up."""
+"""A tree as a hierarchy of clusters."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def random_hierarchy(seed, n_splits=7, n_rows=60):
 
 @given(st.integers(0, 2**32 - 1))
 @settings(max_examples=40)
-def test_heights_are_shares_of_the_variation_within(seed):
+def test_heights_are_relative_variations_within_nodes(seed):
     hierarchy, leaves, columns, weight = random_hierarchy(seed)
     reached = visited_nodes(hierarchy.splits, leaves).toarray().astype(bool)
     within = []
@@ -37,7 +37,7 @@ def test_heights_are_shares_of_the_variation_within(seed):
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 9))
 @settings(max_examples=40)
-def test_merges_hold_the_leaves_of_their_splits_and_scipy_reads_them(seed, n_splits):
+def test_merges_contain_the_leaves_of_their_splits_and_scipy_reads_them(seed, n_splits):
     hierarchy, *_ = random_hierarchy(seed, n_splits)
     n_leaves = n_splits + 1
     members = [{leaf} for leaf in range(n_leaves)]

@@ -1,4 +1,4 @@
-"""The policy tree as a value: what it is, what it answers, and what it refuses to be."""
+"""The policy tree: properties, predictions, and invalid arguments."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def fork(**options: Any) -> PolicyTree:
-    """Three branches on one number: below -1, between, above 1. Below the first are two leaves."""
+    """Return three branches on a number: below -1, between, above 1; the first has two leaves."""
     arguments: dict[str, Any] = {
         "parents": [-1, 0, 0, 0, 1, 1],
         "weights": [[0.0], [-1.0], [0.0], [1.0], [0.0], [0.0]],
@@ -36,7 +36,7 @@ def fork(**options: Any) -> PolicyTree:
     return PolicyTree(**(arguments | options))
 
 
-# What it is
+# Properties
 
 
 def test_sizes_and_numbers():
@@ -65,14 +65,14 @@ def test_a_single_leaf():
     assert leaf.decision_path(rows).toarray().tolist() == [[1]] * 3
 
 
-def test_it_names_itself():
+def test_the_repr_describes_it():
     assert repr(fork()) == (
         "PolicyTree(regression, 1 features, depth 2, 2 splits of up to 3 branches, 4 leaves)"
     )
     assert "3 splits, 4 leaves" in repr(make_policy(0, parents=make_perfect_parents(2)))
 
 
-def test_it_is_frozen_and_not_hashable():
+def test_it_is_immutable_and_not_hashable():
     tree = make_policy(0)
     with pytest.raises(AttributeError, match="cannot set 'bias'; make a new tree"):
         tree.bias = 2.0
@@ -106,7 +106,7 @@ def test_equal_means_equal_in_everything(tree: PolicyTree) -> None:
         assert tree != tree.replace(bias=np.r_[0, tree.bias[1:] + 1])
 
 
-# What it refuses to be
+# Invalid arguments
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_equal_means_equal_in_everything(tree: PolicyTree) -> None:
         ({"record": [1]}, "record must be a dict"),
     ],
 )
-def test_what_is_wrong_is_said(change: dict[str, Any], words: str) -> None:
+def test_the_error_says_what_is_wrong(change: dict[str, Any], words: str) -> None:
     with pytest.raises((ValueError, TypeError), match=words) as caught:
         fork(**change)
     assert len(str(caught.value)) < 500
@@ -155,7 +155,7 @@ def test_nodes_that_are_not_there():
         tree.split(3)
 
 
-# What it answers
+# Predictions
 
 
 def test_the_greedy_path_and_the_most_probable_leaf_differ():
@@ -173,13 +173,13 @@ def test_the_greedy_path_and_the_most_probable_leaf_differ():
     assert path.tolist()[:2] == [[1, 1, 0, 0, 0, 1], [1, 0, 1, 0, 0, 0]]
 
 
-def test_of_equals_the_last_is_taken():
+def test_the_last_one_wins_ties():
     tree = fork(weights=np.zeros((6, 1)), bias=np.zeros(6))
     assert tree.apply([[5.0]]).tolist() == [1]
     assert tree.apply([[5.0]], path="most_probable").tolist() == [1]  # 1/3 each, below 1/6 each
     even = make_policy(0, parents=[-1, 0, 0, 1, 1], n_features=1)
     even = even.replace(weights=even.weights * 0, bias=[0, np.log(2), 0, 0, 0])
-    # All three leaves have a third: the last of them is below node 1.
+    # All three leaves have probability 1/3: the last of them is below node 1.
     assert even.leaf_nodes.tolist() == [2, 3, 4]
     assert even.apply([[5.0]]).tolist() == [2]
 
@@ -191,7 +191,7 @@ def test_a_path_has_one_of_two_names():
 
 @settings(max_examples=60)
 @given(policies(), seeds)
-def test_leaves_are_those_by_hand(tree: PolicyTree, seed: int) -> None:
+def test_leaves_by_hand(tree: PolicyTree, seed: int) -> None:
     rows = make_rows(seed, tree.schema, 25)
     columns = columns_of(tree, rows)
     arrays = (tree.parents, tree.weights, tree.bias)
@@ -199,7 +199,7 @@ def test_leaves_are_those_by_hand(tree: PolicyTree, seed: int) -> None:
     probabilities = tree.leaf_probabilities(rows)
     np.testing.assert_allclose(probabilities, np.exp(logs), rtol=1e-4, atol=1e-30)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-12)
-    # Rows at the edge between two leaves may be on the other side of it in float32.
+    # Rows at the border between two leaves may be on the other side in float32.
     found = tree.apply(rows, path="most_probable")
     assert found.dtype == np.int32
     np.testing.assert_allclose(logs[np.arange(25), found], logs.max(axis=1), atol=1e-4)
@@ -221,7 +221,7 @@ def _is_at_an_edge(tree: PolicyTree, row: np.ndarray) -> bool:
 
 @settings(max_examples=40)
 @given(policies(), seeds)
-def test_a_row_is_answered_alone_as_among_others(tree: PolicyTree, seed: int) -> None:
+def test_a_prediction_does_not_depend_on_other_rows(tree: PolicyTree, seed: int) -> None:
     rows = make_rows(seed, tree.schema, 12)
     together = tree.predict(rows)
     np.testing.assert_array_equal(tree.predict(rows, n_jobs=2), together)
@@ -241,7 +241,7 @@ def test_a_row_is_answered_alone_as_among_others(tree: PolicyTree, seed: int) ->
         )
 
 
-def test_sparse_rows_and_floats_are_answered_alike(rng):
+def test_sparse_rows_and_floats_have_equal_predictions(rng):
     from scipy.sparse import csr_array
 
     tree = make_policy(rng, n_nodes=30, n_features=20)
@@ -286,7 +286,7 @@ def test_classes_labels_and_numbers():
         prices.predict_proba(rows)
 
 
-def test_tables_are_checked_as_those_of_trees():
+def test_tables_are_checked_like_those_of_trees():
     tree = fork()
     assert type(tree.predict_one(np.array([1.5]))) is float
     with pytest.raises(TableError, match="column 'width' holds infinity"):
@@ -323,7 +323,7 @@ def test_weights_of_any_size(size):
 
 @settings(max_examples=40)
 @given(st.integers(0, 4), seeds, st.booleans(), st.sampled_from(["classification", "regression"]))
-def test_an_oblique_tree_goes_where_two_ways_go(depth, seed, mixed, task):
+def test_the_oblique_tree_of_two_branches_agrees(depth, seed, mixed, task):
     tree = make_policy(seed, parents=make_perfect_parents(depth), mixed=mixed, task=task)
     oblique = tree.to_oblique()
     rows = make_rows(seed, tree.schema, 40)
@@ -349,7 +349,7 @@ def test_an_oblique_tree_on_the_edge_goes_right():
     assert tree.apply([[1.0]]).tolist() == tree.to_oblique().apply([[1.0]]).tolist() == [1]
 
 
-def test_other_trees_have_no_oblique_one():
+def test_other_trees_cannot_be_converted_to_oblique_ones():
     with pytest.raises(ValueError, match="two children at every split, but node 0 has 3"):
         fork().to_oblique()
     chain = make_policy(0, parents=[-1, 0])
@@ -360,7 +360,7 @@ def test_other_trees_have_no_oblique_one():
 
 @settings(max_examples=60)
 @given(policies(), seeds)
-def test_simplified_trees_answer_alike(tree: PolicyTree, seed: int) -> None:
+def test_simplified_trees_have_the_same_predictions(tree: PolicyTree, seed: int) -> None:
     rows = make_rows(seed, tree.schema, 40)
     for before in (tree.replace(counts=None), _with_constants(tree.replace(counts=None), seed)):
         small = before.simplify()
@@ -376,7 +376,7 @@ def test_simplified_trees_answer_alike(tree: PolicyTree, seed: int) -> None:
 
 
 def _with_constants(tree: PolicyTree, seed: int) -> PolicyTree:
-    """Make some nodes differ from siblings by a constant, and some leaves say the same."""
+    """Make some nodes differ from siblings by a constant, and some leaves equal."""
     rng = np.random.default_rng(seed)
     weights, scores = tree.weights.copy(), tree.scores.copy()
     weights[rng.random(len(weights)) < 0.6] = 0
@@ -384,9 +384,9 @@ def _with_constants(tree: PolicyTree, seed: int) -> PolicyTree:
     return tree.replace(weights=weights, scores=scores)
 
 
-def test_what_simplify_drops():
+def test_what_simplify_removes():
     tree = fork()
-    # Node 4 is never ahead of node 5; then node 1 has one branch.
+    # Node 4 never has a higher score than node 5; then node 1 has one branch.
     small = tree.simplify()
     assert small.parents.tolist() == [-1, 0, 0, 0]
     assert small.scores.ravel().tolist() == [11.0, 20.0, 30.0]
@@ -437,14 +437,14 @@ def test_the_text_lists_the_branches():
 
 @settings(max_examples=20)
 @given(policies())
-def test_every_tree_has_words(tree: PolicyTree) -> None:
+def test_every_tree_has_a_text(tree: PolicyTree) -> None:
     text = tree.to_text(max_terms=None, digits=None)
     assert text.startswith("Policy tree: ")
     assert text.count("\n") >= tree.n_nodes
 
 
 def test_a_tree_deeper_than_pythons_stack():
-    n = 3001  # a chain of splits, with a leaf beside each
+    n = 3001  # a chain of splits, each with a leaf
     parents = np.array([-1, *(i - 1 if i % 2 else i - 2 for i in range(1, n))])
     tree = make_policy(0, parents=parents, n_features=1)
     assert tree.depth == 1500
@@ -484,7 +484,7 @@ def test_saving_and_loading(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.predict_proba(rows), tree.predict_proba(rows))
 
 
-def test_json_of_the_other_kind_is_refused_by_name():
+def test_the_error_for_json_of_another_kind_names_it():
     tree = make_policy(0, parents=[-1, 0, 0])
     with pytest.raises(ModelFileError, match=r"cannot read a tree .* use PolicyTree\.from_json"):
         ObliqueTree.from_json(tree.to_json())

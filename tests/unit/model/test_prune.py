@@ -1,4 +1,4 @@
-"""Pruning against brute force: small trees have few prunings, and all of them can be tried."""
+"""Pruning against brute force over all prunings of small trees."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from trees import make_children, make_rows, make_tree
 
 LABELS = np.array(["no", "perhaps", "yes"])
 
-# --- Problems: a small random tree of each task, rows, and true answers --------------------------
+# --- Problems: a small random tree of each task, rows, and targets -------------------------------
 
 
 def make_problem(seed, *, task="classification", n_splits=6, n=40, linear=False, whole=False):
-    """A random tree over two numbers, rows, answers of which the tree knows some, and weights.
+    """Return a random tree over two numbers, rows, targets that the tree partly fits, and weights.
 
     ``whole`` weights are 1, and answers few: ties are many.
     """
@@ -87,7 +87,7 @@ def truth_of(tree, y):
 
 
 def mean_loss(tree, f, y, weight, criterion):
-    """The criteria again, by their definitions, of outputs (n, k)."""
+    """Return the losses of outputs (n, k), by the definitions of the criteria."""
     t = truth_of(tree, y)
     tiny = np.finfo(float).eps
     if tree.task == "classification":
@@ -109,7 +109,7 @@ def mean_loss(tree, f, y, weight, criterion):
 
 
 def all_prunings(tree, at=0):
-    """Every set of splits that can stay: with a split, its parent."""
+    """Return every set of splits that can stay: with a split, its parent."""
     if at < 0 or tree.n_splits == 0:
         return [frozenset()]
     left, right = (all_prunings(tree, child) for child in tree.children[at].tolist())
@@ -117,27 +117,29 @@ def all_prunings(tree, at=0):
 
 
 def pruned_outputs(tree, X, y, weight, stays, criterion):
-    """What the pruning in which the splits ``stays`` are left gives each row."""
+    """Return the outputs of the pruning with the splits ``stays`` for each row."""
     f, t = outputs(tree, X).copy(), truth_of(tree, y)
     reaches = tree.decision_path(X).toarray().astype(bool)
-    for i in range(tree.n_splits - 1, -1, -1):  # the topmost leaf has the last word
+    for i in range(tree.n_splits - 1, -1, -1):  # the topmost leaf wins
         if i not in stays:
             f[reaches[:, i]] = best_constant(t[reaches[:, i]], weight[reaches[:, i]], criterion)
     return f
 
 
 def best_constant(t, weight, criterion):
-    if criterion == "log_loss":  # a hundredth is shared out: of three classes, or of yes and no
+    if (
+        criterion == "log_loss"
+    ):  # 1 % is uniform: over three classes, or over the two values of a label
         n = 3 if t.shape[1] == 3 else 2
         return 0.99 * np.average(t, axis=0, weights=weight) + 0.01 / n
     if criterion != "absolute_error":
         return np.average(t, axis=0, weights=weight)
     best = [min(column, key=lambda c, column=column: weight @ np.abs(column - c)) for column in t.T]
-    return np.array(best)  # the least sum of distances is at one of the points
+    return np.array(best)  # the smallest sum of distances is at one of the points
 
 
 def brute_force(tree, X, y, weight, criterion):
-    """(risk, splits that stay) of every pruning."""
+    """Return (risk, splits that stay) of every pruning."""
     prunings = all_prunings(tree)
     risks = [
         mean_loss(tree, pruned_outputs(tree, X, y, weight, stays, criterion), y, weight, criterion)
@@ -147,13 +149,13 @@ def brute_force(tree, X, y, weight, criterion):
 
 
 def alphas_to_try(path):
-    """On each step of the path, between them, and beyond."""
+    """Return alphas at each step of the path, between them, and beyond."""
     between = (path.alphas[:-1] + path.alphas[1:]) / 2
     return np.concatenate([path.alphas, between, [path.alphas[-1] * 2 + 1]])
 
 
 def splits_of(tree):
-    """Splits as values, to be found again in another tree."""
+    """Return splits as values, to find them in another tree."""
     return {tuple(row) for row in np.column_stack([tree.weights, tree.bias]).tolist()}
 
 
@@ -163,7 +165,7 @@ def splits_of(tree):
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("linear", [False, True])
 @pytest.mark.parametrize(("task", "criterion"), TASKS)
-def test_the_pruning_of_each_alpha_is_the_smallest_best_of_all(task, criterion, linear, whole):
+def test_the_pruning_of_each_alpha_is_the_smallest_optimal_one(task, criterion, linear, whole):
     for seed in range(4):
         tree, X, y, weight = make_problem(seed, task=task, linear=linear, whole=whole)
         path = cost_complexity_path(tree, X, y, sample_weight=weight, criterion=criterion)
@@ -179,7 +181,7 @@ def test_the_pruning_of_each_alpha_is_the_smallest_best_of_all(task, criterion, 
 
 
 def splits_above(tree, leaf):
-    """The splits on the way to a leaf, found by looking for each one's parent."""
+    """Return the splits on the path to a leaf."""
     place = np.argwhere(tree.children == ~leaf)
     above = []
     while place.size:
@@ -189,7 +191,7 @@ def splits_above(tree, leaf):
 
 
 def prices(tree, stays, complexity, shares):
-    """What a pruning costs, node by node."""
+    """Return the complexity of a pruning, node by node."""
     numbers = (tree.weights != 0).sum(axis=1)
     ends = [] if tree.leaf_weights is None else (tree.leaf_weights != 0).sum(axis=(1, 2)).tolist()
     per_weight = {"weights": 1, "flops": 2}[complexity]  # a product and a sum
@@ -203,7 +205,7 @@ def prices(tree, stays, complexity, shares):
 
 @pytest.mark.parametrize("linear", [False, True])
 @pytest.mark.parametrize("complexity", ["weights", "flops"])
-def test_other_prices_than_leaves_are_minimized_too(complexity, linear):
+def test_other_complexities_are_minimized_too(complexity, linear):
     for seed in range(6):
         tree, X, y, weight = make_problem(seed, task="regression", linear=linear)
         tree = tree.replace(weights=tree.weights * [[1, seed % 2]])
@@ -238,7 +240,9 @@ def test_other_prices_than_leaves_are_minimized_too(complexity, linear):
     whole=st.booleans(),
     complexity=st.sampled_from(["leaves", "weights", "flops"]),
 )
-def test_prunings_are_nested_and_as_the_path_says(seed, n_splits, case, linear, whole, complexity):
+def test_prunings_are_nested_and_agree_with_the_path(
+    seed, n_splits, case, linear, whole, complexity
+):
     task, criterion = case
     tree, X, y, weight = make_problem(
         seed, task=task, n_splits=n_splits, linear=linear, whole=whole
@@ -261,13 +265,13 @@ def test_prunings_are_nested_and_as_the_path_says(seed, n_splits, case, linear, 
         assert t.counts == pytest.approx(reached)
     if complexity == "leaves":
         assert path.complexities.tolist() == path.n_leaves.tolist()
-        # Each step is worth its price exactly: R falls by alpha for each leaf.
+        # At each step, R falls by exactly alpha per leaf.
         gained = np.diff(path.risks)
         assert gained == pytest.approx(-path.alphas[1:] * np.diff(path.n_leaves), abs=1e-9)
 
 
 def from_scikit_learn(model, X):
-    """An axis-aligned tree with the values that scikit-learn's leaves have."""
+    """Return an axis-aligned tree with the leaf values of scikit-learn."""
     grown = model.tree_
     splits = np.flatnonzero(grown.children_left >= 0)
     leaves = np.flatnonzero(grown.children_left < 0)
@@ -282,7 +286,7 @@ def from_scikit_learn(model, X):
         values = values / values.sum(axis=1, keepdims=True)
     tree = ObliqueTree.of(
         weights,
-        thresholds=grown.threshold[splits],  # half way between two numbers: no row is at it
+        thresholds=grown.threshold[splits],  # the midpoint between two numbers: no row is there
         children=children,
         values=values,
         classes=model.classes_ if is_classifier else None,
@@ -295,11 +299,13 @@ def from_scikit_learn(model, X):
 @pytest.mark.parametrize(
     "model",
     [
-        DecisionTreeClassifier(max_depth=6),  # by the Gini impurity: the squared error of shares
+        DecisionTreeClassifier(
+            max_depth=6
+        ),  # by the Gini impurity: the squared error of frequencies
         DecisionTreeRegressor(max_depth=6, min_samples_leaf=5),
     ],
 )
-def test_the_path_is_that_of_scikit_learn(model, weighted, rng):
+def test_the_path_equals_that_of_scikit_learn(model, weighted, rng):
     X, y = (load_diabetes if isinstance(model, DecisionTreeRegressor) else load_wine)(
         return_X_y=True
     )
@@ -309,7 +315,7 @@ def test_the_path_is_that_of_scikit_learn(model, weighted, rng):
     theirs = model.cost_complexity_pruning_path(X, y, sample_weight=weight)
     tree = from_scikit_learn(model.fit(X, y, sample_weight=weight), X)
     path = cost_complexity_path(tree, X, y, sample_weight=weight, criterion="squared_error")
-    # They list each collapsed split, equal links one by one; here those are one step.
+    # scikit-learn lists each collapsed split; here equal links are one step.
     last = np.append(np.diff(theirs.ccp_alphas) > 1e-9 * theirs.ccp_alphas[-1], True)
     assert len(path) > 5
     assert path.alphas[1:] == pytest.approx(theirs.ccp_alphas[last][1:])
@@ -324,15 +330,15 @@ def test_the_path_is_that_of_scikit_learn(model, weighted, rng):
     model.set_params(ccp_alpha=0.0)
 
 
-def test_a_branch_that_is_worse_than_a_leaf_goes_at_alpha_0():
-    # Both sides are best answered by 1 and were learned to answer 0 and 2.
+def test_alpha_0_removes_a_branch_that_is_worse_than_a_leaf():
+    # The best output of both sides is 1, and they predict 0 and 2.
     tree = ObliqueTree.of([[1.0]], thresholds=[0.0], values=[0.0, 2.0])
     path = cost_complexity_path(tree, [[-1.0], [1.0]], [1.0, 1.0])
     assert path.alphas.tolist() == [0.0]
     assert path[0].values.tolist() == [[1.0]]
 
 
-def test_equal_links_give_way_together():
+def test_equal_links_are_collapsed_together():
     tree = ObliqueTree.of(
         [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]], thresholds=[0, 0, 0], values=[0.1, 0.4, 1.2, 1.5]
     )
@@ -342,7 +348,7 @@ def test_equal_links_give_way_together():
     assert path.alphas == pytest.approx([0, 2 * 0.15**2 / 4, 4 * 0.55**2 / 4])
 
 
-def test_a_rate_or_share_of_zero_has_a_finite_score():
+def test_a_rate_or_probability_of_zero_has_a_finite_score():
     for task, link, y in (
         ("regression", "exp", np.zeros((4, 1))),
         ("multilabel", "logistic", np.array([[0], [0], [0], [0]])),
@@ -388,7 +394,7 @@ def test_new_leaves_of_quantiles_minimize_the_pinball_loss(level, rng):
     assert pinball(value) == pytest.approx(min(map(pinball, y)))
 
 
-def test_a_median_lies_half_way_between_the_middle_numbers():
+def test_a_median_is_the_midpoint_of_the_middle_numbers():
     tree = ObliqueTree.of([[1.0]], thresholds=[0.0], values=[0.0, 0.0])
     y = np.array([1.0, 2.0, 4.0, 9.0])
     pruned = prune(tree, [[-1.0], [1.0], [-1.0], [1.0]], y, alpha=9.0, criterion="absolute_error")
@@ -418,7 +424,7 @@ def test_reduced_error_finds_the_best_of_all_prunings_on_the_validation_rows(tas
         every = all_prunings(base)
         losses = []
         for stays in every:
-            # What the splits would give is known from the training rows; walk the others down.
+            # The outputs of splits come from the training rows; the other rows walk down the tree.
             f = walk(base, X, y, weight, train, stays, criterion)[valid]
             losses.append(mean_loss(tree, f, y[valid], weight[valid], criterion))
         found = mean_loss(tree, outputs(pruned, X[valid]), y[valid], weight[valid], criterion)
@@ -432,7 +438,7 @@ def test_reduced_error_finds_the_best_of_all_prunings_on_the_validation_rows(tas
 
 
 def walk(tree, X, y, weight, train, stays, criterion):
-    """What a pruning, whose leaves are those of the training rows, gives all rows."""
+    """Return the outputs of a pruning for all rows; its leaf values come from the training rows."""
     f, t = outputs(tree, X).copy(), truth_of(tree, y)
     reaches = tree.decision_path(X).toarray().astype(bool)
     for i in range(tree.n_splits - 1, -1, -1):
@@ -476,8 +482,8 @@ def standard_error(tree, X, y, weight, criterion):
     return np.sqrt(np.average((losses - mean) ** 2, weights=weight) / n)
 
 
-def test_validation_removes_what_was_learned_from_noise(rng):
-    # The answer depends on the first column alone; a deep tree fits the noise of the training rows.
+def test_validation_removes_splits_on_noise(rng):
+    # The target depends only on the first column; a deep tree fits the noise of the training rows.
     X = rng.normal(size=(600, 3)).astype(np.float32)
     y = (X[:, 0] > 0) ^ (rng.random(600) < 0.2)
     model = DecisionTreeClassifier(random_state=0).fit(X[:300], y[:300])
@@ -505,7 +511,7 @@ def mixed_problem(seed, **options):
     n_splits=st.integers(0, 20),
     task=st.sampled_from(["classification", "regression"]),
 )
-def test_rows_are_answered_as_before_and_reach_all_that_is_left(seed, n_splits, task):
+def test_predictions_of_the_rows_stay_and_every_node_is_reached(seed, n_splits, task):
     tree, X, weight = mixed_problem(seed, n_splits=n_splits, task=task)
     weight[0] = 1
     pruned = prune_unreached(tree, X, sample_weight=weight)
@@ -526,25 +532,25 @@ def test_rows_are_answered_as_before_and_reach_all_that_is_left(seed, n_splits, 
     task=st.sampled_from(["classification", "regression", "multilabel"]),
     linear=st.booleans(),
 )
-def test_every_node_left_has_min_samples(seed, min_samples, task, linear):
+def test_every_remaining_node_has_min_samples(seed, min_samples, task, linear):
     tree, X, _, weight = make_problem(seed, task=task, n_splits=9, linear=linear, whole=True, n=30)
     pruned = prune_unreached(tree, X, sample_weight=weight, min_samples=min_samples)
     assert pruned.counts == pytest.approx(weight @ pruned.decision_path(X).toarray())
     assert (pruned.counts[1:] >= min_samples).all()
-    # Rows that met no node with too few rows are answered as before.
+    # Predictions of rows that reached no node with too few rows do not change.
     path = tree.decision_path(X).toarray().astype(bool)
     too_few = path.sum(axis=0) < min_samples
     undisturbed = ~path[:, too_few].any(axis=1)
     assert outputs(pruned, X)[undisturbed] == pytest.approx(outputs(tree, X)[undisturbed])
 
 
-def test_a_split_with_two_small_sides_becomes_their_mean():
+def test_a_split_with_two_small_sides_becomes_a_leaf_with_their_mean():
     tree = ObliqueTree.of(
         [[1.0], [1.0], [1.0]], thresholds=[0.0, -2.0, 2.0], values=[1.0, 2.0, 3.0, 4.0]
     )
     X = [[-3.0], [-1.0], [-1.5], [1.0], [1.5], [3.0], [4.0]]
     pruned = prune_unreached(tree, X, min_samples=2)
-    assert pruned.n_leaves == 3  # of the left branch, one row took a side that went
+    assert pruned.n_leaves == 3  # one row of the left branch was on a side that was removed
     assert pruned.predict(X).tolist() == [2, 2, 2, 3, 3, 4, 4]
     pruned = prune_unreached(tree, X, min_samples=3)
     assert pruned.predict(X) == pytest.approx([5 / 3, 5 / 3, 5 / 3, 3.5, 3.5, 3.5, 3.5])
@@ -587,7 +593,7 @@ def test_a_split_with_two_small_sides_becomes_their_mean():
         ({"sample_weight": np.full(40, 1e308)}, "adds up to inf"),
     ],
 )
-def test_what_cannot_be_done_is_said(change, words):
+def test_invalid_arguments_are_refused(change, words):
     tree, X, y, _ = make_problem(0)
     with pytest.raises(ValueError, match=words):
         prune(tree, **({"X": X, "y": y, "alpha": 0.1} | change))
@@ -604,13 +610,13 @@ def test_what_cannot_be_done_is_said(change, words):
         ("multilabel", np.full((40, 2), 0.5), "each value must be 0 or 1"),
     ],
 )
-def test_answers_of_another_kind_are_refused(task, y, words):
+def test_targets_of_another_kind_are_refused(task, y, words):
     tree, X, _, _ = make_problem(0, task=task)
     with pytest.raises(TableError, match=words):
         cost_complexity_path(tree, X, y)
 
 
-def test_leaves_that_are_no_means_need_a_criterion():
+def test_leaves_that_are_not_means_need_a_criterion():
     tree, X, y, _ = make_problem(0, task="regression")
     tree = tree.replace(record={"parameters": {"loss": "absolute_error"}})
     with pytest.raises(ValueError, match="not the mean"):
@@ -626,7 +632,7 @@ def test_reduced_error_has_no_standard_error():
         prune_by_validation(tree, X, y, X, y, method="best")
 
 
-def test_what_a_tree_carries_is_kept():
+def test_other_parts_of_a_tree_are_kept():
     tree, X, _ = mixed_problem(5, n_splits=9)
     y = tree.predict(X)
     pruned = prune(tree, X, y, alpha=0.01)
@@ -636,7 +642,7 @@ def test_what_a_tree_carries_is_kept():
     assert repr(cost_complexity_path(tree, X, y)).startswith("PruningPath(")
 
 
-def test_the_methods_of_a_tree_do_as_the_functions():
+def test_the_methods_of_a_tree_equal_the_functions():
     tree, X, y, weight = make_problem(2, task="regression", n_splits=9)
     options = {"sample_weight": weight, "complexity": "weights", "criterion": "absolute_error"}
     path = cost_complexity_path(tree, X, y, **options)

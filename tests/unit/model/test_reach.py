@@ -1,4 +1,4 @@
-"""No weights of a model make its probabilities NaN: they are refused, by name, or small enough."""
+"""Weights that could make probabilities NaN are refused, with the name of the array."""
 
 from __future__ import annotations
 

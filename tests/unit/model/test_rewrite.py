@@ -1,4 +1,4 @@
-"""Trees into trees that answer alike."""
+"""Rewritten trees have the same predictions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hardwood.model import ObliqueTree
 
 
-def test_a_side_nobody_reached_is_dropped() -> None:
+def test_an_unreached_side_is_removed() -> None:
     tree = ObliqueTree.of(
         [[1.0, 0], [0, 1.0], [1.0, 1.0]],
         thresholds=[0, 0, 0],
@@ -39,13 +39,13 @@ def test_probabilities_that_differ_are_not_merged() -> None:
 
 
 @pytest.mark.parametrize(("bias", "kept"), [(1.0, 5.0), (0.0, 5.0), (-1.0, 4.0)])
-def test_a_split_without_weights_always_goes_one_way(bias: float, kept: float) -> None:
+def test_a_split_without_weights_always_goes_to_one_side(bias: float, kept: float) -> None:
     tree = ObliqueTree.of([[0.0]], bias=[bias], values=[4.0, 5.0])
     assert tree.simplify().values.tolist() == [[kept]]
     assert tree.predict([[7.0]]).tolist() == [kept]
 
 
-def test_linear_leaves_are_merged_where_their_weights_are_equal_too() -> None:
+def test_linear_leaves_with_equal_weights_are_merged() -> None:
     def simplified(leaf_weights: list[list[float]]) -> ObliqueTree:
         values = [1.0, 1.0, 1.0, 2.0]
         return ObliqueTree.of(
@@ -73,7 +73,7 @@ def test_perfect_trees_have_copies_of_linear_leaves() -> None:
     assert perfect.simplify() == tree
 
 
-def test_what_no_sample_reached_at_all_stays() -> None:
+def test_a_tree_that_no_sample_reached_stays() -> None:
     tree = ObliqueTree.of([[1.0]], bias=[0], values=[1, 2], counts=[0, 0, 0])
     assert tree.simplify() == tree
 
@@ -106,7 +106,7 @@ def test_depth_zero_and_bounds() -> None:
             tree.to_perfect(depth)
 
 
-def test_the_rest_is_kept() -> None:
+def test_other_parts_are_kept() -> None:
     tree = ObliqueTree.of(
         np.ones((3, 2)),
         bias=[0, 0, 0],

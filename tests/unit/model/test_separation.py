@@ -1,4 +1,4 @@
-"""Thresholds between two sides, and fewer terms that part them."""
+"""Thresholds between two sides, and fewer terms that separate them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hardwood.model.edit.separation import Gap, Sides, _inverse_covariance, _Ter
 
 
 def least_moved(sides: Sides, scores: np.ndarray, doubt: np.ndarray) -> float:
-    """Try a threshold in every place that there is."""
+    """Try all thresholds."""
     keys = np.unique(np.where(sides.goes_right, scores - doubt, scores + doubt))
     between = (keys[1:] + keys[:-1]) / 2
     best = np.inf
@@ -34,7 +34,7 @@ def least_moved(sides: Sides, scores: np.ndarray, doubt: np.ndarray) -> float:
     noise=st.sampled_from([0.0, 0.3, 2.0]),
     doubt=st.sampled_from([0.0, 0.01]),
 )
-def test_no_threshold_moves_less(seed, n, n_values, noise, doubt):
+def test_no_threshold_moves_fewer_rows(seed, n, n_values, noise, doubt):
     rng = np.random.default_rng(seed)
     scores = rng.integers(0, n_values, n) * 10 / n_values  # with ties
     goes_right = scores + noise * rng.normal(size=n) > 5
@@ -50,13 +50,13 @@ def test_no_threshold_moves_less(seed, n, n_values, noise, doubt):
             assert sides.weight[moved].sum() == pytest.approx(gap.moved)
 
 
-def test_of_equal_gaps_the_widest():
+def test_the_widest_gap_wins_ties():
     sides = Sides(np.ones(6), np.array([0, 0, 1, 0, 1, 1], dtype=bool), caution=1.0)
     gap = sides.gap(np.array([0.0, 1.0, 1.5, 4.0, 4.1, 5.0]), np.zeros(6))
-    assert gap == Gap(1.0, 1.5, moved=1.0)  # as many are moved between 4.0 and 4.1
+    assert gap == Gap(1.0, 1.5, moved=1.0)  # the same number is moved between 4.0 and 4.1
 
 
-def test_what_goes_is_taken_over_by_least_squares(rng):
+def test_other_weights_are_adjusted_by_least_squares(rng):
     values = rng.normal(size=(200, 6)) @ rng.normal(size=(6, 6))
     share = np.full(200, 1 / 200)
     means = share @ values
@@ -66,10 +66,10 @@ def test_what_goes_is_taken_over_by_least_squares(rng):
     group = np.array([1, 4])
     fewer = terms.weights_without(group)
     assert (fewer[group] == 0).all()
-    # The least change of scores, with the little that is known beforehand: the gradient is zero.
+    # The smallest change of scores, including the prior: the gradient is zero.
     others = np.setdiff1d(np.arange(6), group)
     assert (np.linalg.inv(H) @ (fewer - weights))[others] == pytest.approx(0, abs=1e-9)
-    # One after the other comes to the same as both at once.
+    # One after the other gives the same as both at once.
     terms.remove(np.array([4]))
     terms.remove(np.array([1]))
     assert terms.weights == pytest.approx(fewer)
@@ -93,7 +93,7 @@ def test_a_copy_of_a_column_is_not_needed(rng):
     assert found.weights[0] == pytest.approx(-found.weights[1], rel=0.05)
 
 
-def test_rows_are_moved_for_terms_at_their_price_and_no_more_than_may(rng):
+def test_removed_terms_move_rows_within_price_and_limit(rng):
     columns = rng.normal(size=(400, 8))
     weights = 0.5 ** np.arange(8)
     at = at_split(columns, columns @ weights > 0)

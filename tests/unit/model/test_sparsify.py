@@ -1,4 +1,4 @@
-"""Shorter splits that send given rows where they went before."""
+"""Shorter splits that keep the paths of given rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from trees import make_rows, make_tree
     weighted=st.booleans(),
     tolerance=st.sampled_from([0.0, 0.05, 0.3]),
 )
-def test_no_more_rows_move_than_may(seed, n_splits, mixed, n, weighted, tolerance):
+def test_rows_move_within_the_tolerance(seed, n_splits, mixed, n, weighted, tolerance):
     rng = np.random.default_rng(seed)
     tree = make_tree(rng, n_splits=n_splits, n_features=6, mixed=mixed, sparsity=0.1)
     X = make_rows(rng, tree.schema, n)
@@ -31,7 +31,7 @@ def test_no_more_rows_move_than_may(seed, n_splits, mixed, n, weighted, toleranc
     moved = weight @ (found.tree.apply(X) != tree.apply(X)) / weight.sum()
     assert found.share_moved == pytest.approx(moved)
     assert found.share_moved <= tolerance
-    # A weight is as it was, or zero; at least one stays, and nothing else changes.
+    # A weight is unchanged or zero; at least one stays, and nothing else changes.
     before, after = tree.weights, found.tree.weights
     assert ((after == before) | (after == 0)).all()
     assert ((after != 0).any(axis=1) == (before != 0).any(axis=1)).all()
@@ -40,8 +40,8 @@ def test_no_more_rows_move_than_may(seed, n_splits, mixed, n, weighted, toleranc
     assert found.tree.replace(weights=before, bias=tree.bias) == tree
 
 
-def test_small_weights_go_and_large_ones_stay(rng):
-    # Five columns decide, forty-five hardly do: as a product of layers would have it.
+def test_small_weights_are_removed_and_large_ones_stay(rng):
+    # Five columns matter, forty-five hardly do, like after learning a product of layers.
     weights = rng.normal(size=(7, 50)) * 1e-4
     weights[:, :5] = rng.normal(size=(7, 5)) + 1
     tree = ObliqueTree.of(weights, bias=rng.normal(size=7), values=np.arange(8.0))
@@ -61,7 +61,7 @@ def test_small_weights_go_and_large_ones_stay(rng):
 
 
 def test_a_term_is_replaced_by_its_mean():
-    # x1 is 100 everywhere: worth 1 to the score, and not a reason to keep it.
+    # x1 is 100 everywhere: it adds 1 to the score, which the bias can do.
     tree = ObliqueTree.of([[1.0, 0.01]], bias=[0.0], values=[0.0, 1.0])
     X = np.array([[-2.0, 100.0], [-1.5, 100.0], [0.5, 100.0]])
     found = sparsify(tree, X)
@@ -81,9 +81,9 @@ def test_importance_is_in_standard_units():
     assert sparsify(tree, X).tree.weights.tolist() == [[1e-3, 0.0]]
 
 
-def test_rows_at_the_very_edge_are_not_moved_unseen():
-    # Of hundredths that add up to zero, the engine's sums and ours may disagree on the sign: with
-    # no regard to rounding, some of these trees would send rows elsewhere.
+def test_rows_at_the_threshold_are_not_moved_by_rounding():
+    # For terms that add up to about zero, float32 and float64 sums may differ in sign: without a
+    # margin for rounding, some of these trees would send rows elsewhere.
     for seed in range(120):
         rng = np.random.default_rng(seed)
         X = rng.integers(-3, 4, size=(300, 6)) / 10
@@ -93,7 +93,7 @@ def test_rows_at_the_very_edge_are_not_moved_unseen():
         assert sparsify(tree, X).share_moved == 0
 
 
-def test_a_split_without_rows_stays_as_it_is():
+def test_a_split_without_rows_does_not_change():
     tree = ObliqueTree.of(
         [[1.0, 0.1], [1.0, 0.1], [1.0, 0.1]], bias=[0.0, 1.0, 1.0], values=np.arange(4.0)
     )
@@ -101,13 +101,13 @@ def test_a_split_without_rows_stays_as_it_is():
     assert found.tree.weights.tolist() == [[1.0, 0.0], [1.0, 0.1], [1.0, 0.0]]
 
 
-def test_sparse_rows_are_rows(rng):
+def test_sparse_rows_are_accepted(rng):
     X = rng.normal(size=(50, 8)) * (rng.random((50, 8)) < 0.3)
     tree = ObliqueTree.of(rng.normal(size=(3, 8)), bias=rng.normal(size=3), values=np.arange(4.0))
     assert sparsify(tree, csr_matrix(X)).tree == sparsify(tree, X).tree
 
 
 @pytest.mark.parametrize("tolerance", [-0.1, 1.0, float("nan")])
-def test_a_tolerance_is_a_share(tolerance):
+def test_a_tolerance_is_a_fraction(tolerance):
     with pytest.raises(ValueError, match="fraction of the rows"):
         sparsify(make_tree(0), [[0.0] * 4], tolerance=tolerance)

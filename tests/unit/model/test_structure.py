@@ -1,4 +1,4 @@
-"""What the constructor refuses, and how it says so."""
+"""Invalid arguments of the constructor, and their error messages."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def build(**changes: Any) -> ObliqueTree:
     )
 
 
-def test_good_parts_make_a_tree() -> None:
+def test_valid_parts_form_a_tree() -> None:
     assert build().n_leaves == 3
 
 
@@ -86,7 +86,7 @@ def test_good_parts_make_a_tree() -> None:
         ({"record": {"a": object()}}, "record cannot be stored"),
     ],
 )
-def test_bad_parts_are_refused(changes: dict[str, Any], words: str) -> None:
+def test_invalid_parts_are_refused(changes: dict[str, Any], words: str) -> None:
     with pytest.raises((ValueError, TypeError), match=words):
         build(**changes)
 
@@ -113,7 +113,7 @@ LINEAR: dict[str, Any] = {"leaf_weights": np.ones((3, 2, 2)), "link": "softmax"}
         ({"leaf_weights": np.ones((3, 2, 2))}, "linear leaves must be 'logistic', not 'identity'"),
     ],
 )
-def test_bad_labels_are_refused(changes: dict[str, Any], words: str) -> None:
+def test_invalid_labels_are_refused(changes: dict[str, Any], words: str) -> None:
     assert build(**MULTILABEL).n_outputs == 2
     with pytest.raises(ValueError, match=words):
         build(**(MULTILABEL | changes))
@@ -139,7 +139,7 @@ def test_bad_labels_are_refused(changes: dict[str, Any], words: str) -> None:
         ),
     ],
 )
-def test_bad_linear_leaves_are_refused(changes: dict[str, Any], words: str) -> None:
+def test_invalid_linear_leaves_are_refused(changes: dict[str, Any], words: str) -> None:
     tree = build(**LINEAR, values=[[5, -3], [0, 0], [1, 2]])  # scores, not probabilities
     assert tree.has_linear_leaves
     assert not tree.leaf_weights.flags.writeable
@@ -154,7 +154,7 @@ def test_probabilities_whose_sum_overflows_are_refused_without_a_warning() -> No
             build(values=[[1.7e308, 1.7e308], [0.5, 0.5], [0, 1]])
 
 
-def test_a_tree_keeps_nothing_of_the_callers() -> None:
+def test_a_tree_copies_its_arguments() -> None:
     weights = np.array(GOOD["weights"])
     record = {"notes": [1]}
     tree = build(weights=weights, record=record)
@@ -165,7 +165,7 @@ def test_a_tree_keeps_nothing_of_the_callers() -> None:
     assert tree.record == {"notes": [1]}
 
 
-def test_a_tree_cannot_be_changed() -> None:
+def test_a_tree_is_immutable() -> None:
     tree = build()
     with pytest.raises(AttributeError, match="frozen"):
         tree.bias = np.zeros(2)

@@ -1,4 +1,4 @@
-"""How a tree answers."""
+"""The hard oblique tree: predictions, views, equality."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_sizes(flowers: ObliqueTree) -> None:
     assert repr(flowers) == "ObliqueTree(3 classes, 2 features, depth 2, 2 splits, 3 leaves)"
 
 
-def test_answers_by_hand(flowers: ObliqueTree) -> None:
+def test_predictions_by_hand(flowers: ObliqueTree) -> None:
     X = np.array([[1.0, 1.0], [4.5, 1.0], [9.0, 1.0]])  # scores -2.6; 0.2, -0.5; 3.8, 4
     assert flowers.apply(X).tolist() == [0, 1, 2]
     assert flowers.predict(X).tolist() == ["setosa", "versicolor", "virginica"]
@@ -80,7 +80,7 @@ def test_one_label_is_a_column() -> None:
 
 
 def linear(task: str, **options: Any) -> ObliqueTree:
-    """Two leaves on one number with center 10, which go through 1 and 2 there; k = 2 outputs."""
+    """Return two linear leaves on a number with center 10, where they are 1 and 2; k = 2."""
     schema = Schema((Feature("x", "numeric", center=10.0, scale=2.0),))
     return ObliqueTree.of(
         [[1.0]],
@@ -128,7 +128,7 @@ def test_linear_leaves_of_labels() -> None:
     assert tree.predict(X_LINEAR).tolist() == [[1, 0], [1, 1], [1, 1]]
 
 
-def test_large_scores_are_sure_and_finite() -> None:
+def test_large_scores_give_finite_probabilities() -> None:
     leaf = {"values": [[0.0, 0.0]], "leaf_weights": [[[1.0], [-1.0]]]}
     X = np.array([[1e6], [-1e6]])
     for options in ({"classes": ["a", "b"]}, {"task": "multilabel"}):
@@ -144,7 +144,7 @@ def test_a_missing_number_adds_nothing_to_a_linear_leaf() -> None:
     assert tree.predict([[11.0], [None]]).tolist() == [3.0, 1.5]
 
 
-def test_linear_leaves_can_be_looked_at() -> None:
+def test_linear_leaves_have_views() -> None:
     leaf = linear("regression", counts=[5, 2, 3]).linear_leaf(1, 0)
     assert (leaf.value, leaf.intercept, leaf.count) == (2.0, 4.5, 3.0)
     assert leaf.weights.tolist() == [-0.25]
@@ -159,7 +159,7 @@ def test_linear_leaves_can_be_looked_at() -> None:
         make_tree(0).linear_leaf(0)
 
 
-def test_a_single_leaf_answers() -> None:
+def test_a_single_leaf_predicts() -> None:
     tree = ObliqueTree.of(np.zeros((0, 3)), bias=[], values=[4.0])
     assert tree.depth == 0
     assert tree.predict(np.zeros((2, 3))).tolist() == [4.0, 4.0]
@@ -182,7 +182,9 @@ def test_labels_keep_their_type(classes: tuple[Any, Any], kind: str) -> None:
 @pytest.mark.parametrize("mixed", [False, True])
 @pytest.mark.parametrize("task", ["classification", "regression", "multilabel"])
 @pytest.mark.parametrize("linear", [False, True])
-def test_every_form_of_a_row_gives_the_same_answer(mixed: bool, task: str, linear: bool) -> None:
+def test_every_form_of_a_row_gives_the_same_prediction(
+    mixed: bool, task: str, linear: bool
+) -> None:
     pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
     tree = make_tree(3, mixed=mixed, task=task, linear=linear, k=2, n_splits=9)
     rows = make_rows(5, tree.schema, 40)
@@ -217,20 +219,20 @@ def test_dense_sparse_threads_and_orders_agree(dtype: type, rng: np.random.Gener
 
 
 @pytest.mark.parametrize("mixed", [False, True])
-def test_routing_is_that_of_the_twin(mixed: bool) -> None:
+def test_routing_equals_the_numpy_reference(mixed: bool) -> None:
     for seed in range(20):
         tree = make_tree(seed, mixed=mixed, n_splits=11, n_features=5)
         rows = make_rows(seed, tree.schema, 100)
         columns = encode(tree.schema, tree.schema.read(rows)) * tree.schema.column_scale
         leaves = route(tree.weights, tree.bias, tree.children, columns)
-        # The engine adds up in float32: rows that come this close to a split may go either way.
+        # The engine sums in float32: rows this close to a split may go to either side.
         near = (np.abs(columns @ tree.weights.T + tree.bias) < 1e-5).any(axis=1)
         assert near.mean() < 0.05
         np.testing.assert_array_equal(tree.apply(rows)[~near], leaves[~near])
 
 
 @pytest.mark.parametrize("factor", [1e-300, 1e-30, 1e30, 1e300])
-def test_the_size_of_a_split_does_not_matter(factor: float) -> None:
+def test_scaling_a_split_does_not_matter(factor: float) -> None:
     tree = make_tree(1, n_splits=9)
     scaled = ObliqueTree(
         tree.weights * factor,
@@ -268,7 +270,7 @@ def test_a_large_offset_keeps_its_signal() -> None:
         (None, TableTypeError, "takes a row"),
     ],
 )
-def test_bad_rows_are_refused(
+def test_invalid_rows_are_refused(
     flowers: ObliqueTree, row: Any, error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
@@ -299,7 +301,7 @@ def test_n_jobs_zero_is_refused(flowers: ObliqueTree) -> None:
         flowers.apply(np.ones((1, 2)), n_jobs=0)
 
 
-def test_splits_can_be_looked_at(flowers: ObliqueTree) -> None:
+def test_splits_have_views(flowers: ObliqueTree) -> None:
     split = flowers.split(0)
     assert split.weights.tolist() == [0.8, -1.1]
     assert (split.bias, split.threshold, split.left, split.right) == (-2.3, 2.3, -1, 1)
@@ -310,7 +312,7 @@ def test_splits_can_be_looked_at(flowers: ObliqueTree) -> None:
         flowers.split(2)
 
 
-def test_of_needs_exactly_one_right_side() -> None:
+def test_of_needs_either_thresholds_or_bias() -> None:
     for sides in ({}, {"bias": [1], "thresholds": [1]}):
         with pytest.raises(ValueError, match="give thresholds"):
             ObliqueTree.of([[1.0]], values=[0, 1], **sides)
@@ -368,7 +370,7 @@ def test_equality_sees_types_of_labels() -> None:
 def test_pickle_holds_no_engine_objects(linear: bool) -> None:
     tree = make_tree(2, mixed=True, linear=linear)
     rows = make_rows(0, tree.schema, 10)
-    expected = tree.predict(rows)  # makes the engine's objects
+    expected = tree.predict(rows)  # creates the engine's objects
     again = pickle.loads(pickle.dumps(tree))
     assert again == tree
     assert not again.weights.flags.writeable
@@ -382,7 +384,7 @@ def test_a_split_through_the_center_may_have_weights_of_any_size(weight):
 
 
 @pytest.mark.parametrize("n_jobs", [1024, -1024, -1, None])
-def test_threads_are_counted_as_everywhere(flowers: ObliqueTree, n_jobs) -> None:
+def test_n_jobs_has_its_usual_meaning(flowers: ObliqueTree, n_jobs) -> None:
     assert flowers.apply(np.ones((1, 2)), n_jobs=n_jobs).shape == (1,)
 
 

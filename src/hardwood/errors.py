@@ -1,4 +1,4 @@
-"""What can go wrong, by name. Every message says what was found, what was expected, what to try."""
+"""Errors and warnings. Each message says what was found, what was expected, and what to try."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ __all__ = [
 
 
 class HardwoodError(Exception):
-    """Base class of every error raised on purpose by hardwood."""
+    """Base class of all errors that hardwood raises."""
 
 
 class TableError(HardwoodError, ValueError):
-    """A table that cannot be used as it is; the message names the column."""
+    """A table that cannot be used; the message names the column."""
 
 
 class TableTypeError(TableError, TypeError):
-    """A table holding values of a type that is neither number, text, date nor missing."""
+    """A table with values that are neither numbers, text, dates nor missing."""
 
 
 class ModelFileError(HardwoodError, ValueError):
-    """A model file that is damaged, hostile, from a newer version, or not a model at all."""
+    """A model file that is damaged, malicious, from a newer version, or not a model."""
 
 
 class ExportError(HardwoodError, ValueError):
-    """A model cannot be exported in this form, or what was written differs from the model."""
+    """A model that cannot be exported in this form, or an export that differs from the model."""
 
 
 class TokenError(HardwoodError, ValueError):
-    """A token of no open decision: unknown, expired, or learned from already."""
+    """A token without an open decision: unknown, expired, or already learned from."""
 
 
 class NotStartedError(HardwoodError, ValueError, AttributeError):
-    """A learner was asked before it saw its first context, and so does not know its features."""
+    """A learner that has seen no context yet, and therefore does not know its features."""
 
 
 class MissingExtraError(HardwoodError, ImportError):
-    """An optional package is needed and absent; the message carries the install line."""
+    """A missing optional package; the message has the install command."""
 
     def __init__(self, package: str, *, extra: str, purpose: str) -> None:
         super().__init__(
@@ -51,8 +51,8 @@ class MissingExtraError(HardwoodError, ImportError):
 
 
 class FitInterruptedWarning(UserWarning):
-    """Learning was interrupted; the best tree so far was kept."""
+    """Learning was interrupted; the best tree so far is kept."""
 
 
 class TableWarning(UserWarning):
-    """Something about a table that is worth knowing and does not stop the work."""
+    """A warning about a table, which can still be used."""

@@ -1,4 +1,4 @@
-"""Packages whose public names are imported when first used."""
+"""Lazy import of the public names of a package."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def lazy_names(
 ) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__all__`, `__getattr__` and `__dir__` of a package.
 
-    The stub beside the package's ``__init__.py`` is the one list of its names: ``from module import
-    name as name`` says that a name is public, and which module defines it.
+    The stub next to the package's ``__init__.py`` lists its names: a line ``from module import name
+    as name`` makes a name public, and says which module defines it.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""Parameters that declare and check their own range, and one wording for what is refused.
+"""Parameters that declare and check their own range, with uniform error messages.
 
-Knows nothing of NumPy, so that `hardwood.nn`, which loads without it, can use it too.
+This module does not import NumPy, because `hardwood.nn` loads without it.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, TypeVar
 
-MAX_COUNT = 2**31 - 1  # what the engine counts with
-_MAX_THREADS = 1024  # more would only wait for each other
-_BEYOND_USE = 1e30  # bounds from here on only keep numbers finite: nobody needs to be told
+MAX_COUNT = 2**31 - 1  # the largest integer of the engine
+_MAX_THREADS = 1024  # more threads would only wait for each other
+_BEYOND_USE = 1e30  # larger bounds only keep numbers finite and are not shown
 
-# [DGT22], Table 12: the width of DGT's hidden layers by the tree's height, for L = 3.
+# [DGT22], Table 12: hidden sizes of DGT by the depth of the tree, for L = 3.
 _HIDDEN_SIZES = {2: 240, 4: 600, 6: 1008, 8: 1530, 10: 2046}
 
 Check = Callable[[str, Any], Any]
-"""Takes the name and the value of a parameter; returns the value as it is used, or raises."""
+"""Takes the name and value of a parameter; returns the checked value, or raises an error."""
 
 
 # --- checks of single values ------------------------------------------------------------------
@@ -83,12 +83,12 @@ def switch(name: str, value: Any) -> bool | str:
 
 
 def level(name: str, value: Any) -> int:
-    """Return how much to say: an integer >= 0, or a boolean."""
+    """Return a verbosity: an integer >= 0, or a boolean."""
     return int(value) if isinstance(value, bool) else integer(name, value, 0)
 
 
 def n_threads(n_jobs: Any) -> int:
-    """Return a number of threads: None is 1, negative numbers count from all processors."""
+    """Return the number of threads: 1 for None; negative numbers count back from all processors."""
     if n_jobs is None:
         return 1
     if not isinstance(n_jobs, numbers.Integral) or isinstance(n_jobs, bool) or n_jobs == 0:
@@ -106,7 +106,7 @@ def n_threads(n_jobs: Any) -> int:
 
 
 def callback_list(callbacks: Any, argument: str = "Epoch") -> list[Callable[[Any], Any]]:
-    """Return the callbacks as a list; one function alone is a list of one."""
+    """Return the callbacks as a list; a single function becomes a list."""
     if callbacks is None:
         return []
     each = [callbacks] if callable(callbacks) else callbacks
@@ -119,30 +119,30 @@ def callback_list(callbacks: Any, argument: str = "Epoch") -> list[Callable[[Any
 
 
 def is_auto(value: Any) -> bool:
-    """Whether a parameter is left to the learner."""
+    """Whether a parameter is "auto"."""
     return isinstance(value, str) and value == "auto"
 
 
 def _is_bool(value: Any) -> bool:
-    # NumPy's boolean is known by its name, because NumPy is not imported.
+    # NumPy's boolean is recognized by its name, because NumPy is not imported.
     return isinstance(value, bool) or type(value).__name__ in ("bool_", "bool")
 
 
 def _n_processors() -> int:
-    """Processors that this process may use."""
+    """Return the number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-# --- a default of `learn` and `nn` ------------------------------------------------------------
+# --- a default that `learn` and `nn` share -----------------------------------------------------
 
 
-def hidden_size(height: int) -> int:
-    """Width of DGT's hidden layers: Table 12, between its rows a straight line, or its ends."""
+def hidden_size(max_depth: int) -> int:
+    """Return DGT's hidden size from Table 12, interpolated linearly and clipped to its ends."""
     lowest, highest = min(_HIDDEN_SIZES), max(_HIDDEN_SIZES)
-    height = min(max(height, lowest), highest)
-    below, above = height - height % 2, height + height % 2
+    depth = min(max(max_depth, lowest), highest)
+    below, above = depth - depth % 2, depth + depth % 2
     return (_HIDDEN_SIZES[below] + _HIDDEN_SIZES[above]) // 2
 
 
@@ -151,25 +151,25 @@ def hidden_size(height: int) -> int:
 Kind = Literal[
     "integer", "real", "choice", "flag", "switch", "text", "one_or_more", "sequence", "object"
 ]
-"""Kinds of parameters; "one_or_more" is a number or several, "sequence" always several."""
+"""Kinds of parameters; "one_or_more" is a number or several numbers, "sequence" is several."""
 
 
 @dataclass(frozen=True)
 class Values:
-    """What a parameter takes, for those who show it or read it from text (the command line).
+    """The values that a parameter takes, for help texts and for the command line.
 
     Attributes
     ----------
     kind
-        What it is.
+        The kind of value.
     low, high
-        The range of a number; None where there is no bound.
+        The range of a number; None for no bound.
     open_low, open_high
-        Whether the bounds themselves are excluded.
+        Whether the bounds are excluded.
     choices
-        Words it takes.
+        The words it takes.
     or_none, or_auto
-        Whether it takes None or "auto", too.
+        Whether it also takes None or "auto".
     """
 
     kind: Kind
@@ -183,7 +183,7 @@ class Values:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """All words it takes, None as "none"."""
+        """All words it takes, with "none" for None."""
         return (
             *self.choices,
             *(["auto"] if self.or_auto else []),
@@ -192,7 +192,7 @@ class Values:
 
     @property
     def bounds(self) -> str:
-        """The range in words, such as "1 to 16" or "> 0"; empty where there is none."""
+        """The range in words, such as "1 to 16" or "> 0"; empty without bounds."""
         low, high = (f"{bound:.8g}" if bound is not None else "" for bound in (self.low, self.high))
         above = f"{'>' if self.open_low else '>='} {low}" if low else ""
         if not high:
@@ -204,7 +204,7 @@ class Values:
 
 
 def checked(default: Any, check: Check, values: Values) -> Any:
-    """Declare a parameter with its default and its check; None or "auto" may pass unchecked."""
+    """Declare a parameter with its default and its check; None or "auto" may be accepted."""
 
     def passed(name: str, value: Any) -> Any:
         if (values.or_none and value is None) or (values.or_auto and is_auto(value)):
@@ -223,7 +223,7 @@ def integer_field(
     or_auto: bool = False,
 ) -> Any:
     """Declare an integer within [low, high]."""
-    shown = None if high == MAX_COUNT else high  # no bound that a user meets
+    shown = None if high == MAX_COUNT else high  # too large to show
     return checked(
         default,
         lambda name, value: integer(name, value, low, high),
@@ -278,7 +278,7 @@ def switch_field(default: bool | str = "auto") -> Any:
 
 
 def object_field(default: Any, *, named: str) -> Any:
-    """Declare an object of the default's class; None stands for the default. `named`: its name."""
+    """Declare an object of the class `named`, that of the default; None means the default."""
     kind = type(default)
 
     def check(name: str, value: Any) -> Any:
@@ -299,13 +299,13 @@ def unchecked_field(
     or_none: bool = False,
     or_auto: bool = False,
 ) -> Any:
-    """Declare what only its user can check, such as the name of a scorer."""
+    """Declare a parameter that is checked elsewhere, such as the name of a scorer."""
     values = Values(kind, choices=choices, or_none=or_none, or_auto=or_auto)
     return checked(default, lambda _, value: value, values)
 
 
 class Parameters:
-    """Base of frozen dataclasses whose fields check themselves when one is made."""
+    """Base of frozen dataclasses that check their fields on construction."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
@@ -320,7 +320,7 @@ _Kind = TypeVar("_Kind", bound=Parameters)
 
 
 def parameters_of(kind: type[_Kind], source: Any, **further: Any) -> _Kind:
-    """Make one of a kind from the attributes of the same names; `further` take precedence."""
+    """Build an instance from attributes of the same names; `further` take precedence."""
     names = {each.name for each in fields(kind)} - set(further)
     return kind(
         **{name: getattr(source, name) for name in names if hasattr(source, name)}, **further

@@ -1,7 +1,7 @@
 """Trees as torch layers: on top of any network, under any loss, on any device.
 
-The layers need torch and nothing else: neither NumPy nor the engine, which they use where it is
-there (see `engine_available`).
+The layers need only torch, neither NumPy nor the engine. They use the engine if it is available
+(see `engine_available`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the layers ask of their input and of the place they compute in."""
+"""Checks of the input, device and precision of the layers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 
 def placement(layer: nn.Module, device: Any, dtype: torch.dtype | None) -> dict[str, Any]:
-    """Return where a layer's parameters are, and in what precision, as torch takes it."""
+    """Return the device and dtype of a layer's parameters, for torch."""
     return {"device": device, "dtype": supported(layer, dtype or torch.get_default_dtype())}
 
 
@@ -18,9 +18,9 @@ def supported(layer: nn.Module, dtype: torch.dtype) -> torch.dtype:
     """Return a dtype that the layers compute in."""
     if dtype not in (torch.float32, torch.float64):
         raise TypeError(
-            f"{type(layer).__name__} computes in float32 or float64, got {dtype}: half precision "
-            "would send rows another way than the tree that is kept. Leave the layer in float32 "
-            "(under torch.autocast its input may be half)"
+            f"{type(layer).__name__} computes in float32 or float64, got {dtype}. In half "
+            "precision rows would take other paths than in the exported tree. Keep the layer in "
+            "float32 (under torch.autocast its input may be in half precision)"
         )
     return dtype
 
@@ -28,7 +28,7 @@ def supported(layer: nn.Module, dtype: torch.dtype) -> torch.dtype:
 def checked_input(layer: nn.Module, x: Any, dtype: torch.dtype) -> Tensor:
     """Return the input (..., in_features) of a layer that computes in `dtype`.
 
-    Under autocast, input of half precision is converted; elsewhere it has to be of that dtype.
+    Under autocast, half-precision input is converted; otherwise it must have that dtype.
     """
     if not isinstance(x, Tensor):
         raise TypeError(
@@ -51,7 +51,7 @@ def checked_input(layer: nn.Module, x: Any, dtype: torch.dtype) -> Tensor:
 
 
 def own_precision(x: Tensor) -> AbstractContextManager[Any]:
-    """Keep autocast away: half-precision splits would be other ones than those that are kept."""
+    """Disable autocast: half-precision splits would differ from those of the exported tree."""
     return torch.autocast(x.device.type, enabled=False) if _is_autocast(x) else nullcontext()
 
 

@@ -1,4 +1,4 @@
-"""Between layers and models: every `to_...` and `from_...` of the layers.
+"""Conversions between layers and models: every `to_...` and `from_...` of the layers.
 
 NumPy and the models are imported here, where they are needed, so that the layers themselves work
 with torch alone.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _Layer = TypeVar("_Layer", bound=nn.Module)
 
-_LEAST_START_PROBABILITY = 1e-6  # of a leaf to learn on from, as in `hardwood.learn.losses`
+_LEAST_START_PROBABILITY = 1e-6  # of a leaf in a start, as in `hardwood.learn.losses`
 
 
 # --- DenseGradientTree and ObliqueTree --------------------------------------------------------
@@ -41,9 +41,9 @@ def to_tree(
     task: TaskKind | None = None,
     record: Mapping[str, Any] | None = None,
 ) -> ObliqueTree:
-    """Return the tree as a model: to read, draw, save, and predict by without torch.
+    """Return the tree as a model, to read, draw, save and predict without torch.
 
-    Over-parametrised weights are multiplied out first, so the tree is the one that the layer
+    Overparameterized weights are multiplied out first, so the tree is the one that the layer
     evaluates. Needs a whole installation of hardwood.
 
     Parameters
@@ -78,7 +78,7 @@ def to_tree(
 
 
 def _answers(layer: DenseGradientTree, task: TaskKind, classes: list[Any] | None) -> Tensor:
-    """Return what the tree answers at each leaf, (L, k)."""
+    """Return the predictions of the leaves, (L, k)."""
     if task == "multilabel":
         return torch.sigmoid(layer.leaves.double())
     scores = _scores(layer, classes)
@@ -97,7 +97,7 @@ def from_tree(
     device: Any = None,
     dtype: torch.dtype | None = None,
 ) -> DenseGradientTree:
-    """Make a layer that goes on where a tree stands.
+    """Make a layer from a tree, to continue learning.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def from_tree(
     -------
     layer
         ``layer(x)`` is what the tree predicts for the rows of ``x`` in raw units, or its
-        scores; ``layer.to_tree(schema=tree.schema, ...)`` leads back.
+        scores; ``layer.to_tree(schema=tree.schema, ...)`` is the reverse.
     """
     from hardwood.model import ObliqueTree
 
@@ -142,7 +142,7 @@ def from_tree(
 
 
 def _scores_of_values(tree: ObliqueTree) -> np.ndarray:
-    """Return scores whose softmax (of labels: logistic function) is the tree's answer, (L, k)."""
+    """Return scores (L, k) whose softmax (logistic function for labels) is the prediction."""
     import numpy as np
 
     if tree.task == "regression":
@@ -167,7 +167,7 @@ def to_ensemble(
     task: TaskKind | None = None,
     record: Mapping[str, Any] | None = None,
 ) -> TreeEnsemble:
-    """Return the trees as a model: to read, harden, save, and predict by without torch.
+    """Return the trees as a model, to read, harden, save and predict without torch.
 
     The batch normalization, with its running statistics, becomes part of the splits: the model
     answers what the layer does in evaluation mode. Needs a whole installation of hardwood.
@@ -228,7 +228,7 @@ def _normalization(layer: TreeEnsembleLayer) -> tuple[np.ndarray, np.ndarray, np
 
 
 def _statistics(norm: nn.BatchNorm1d) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and deviation of each column, as a batch normalization has seen them."""
+    """Return the mean and deviation of each column from a batch normalization."""
     import numpy as np
 
     if norm.running_mean is None or norm.running_var is None:
@@ -240,7 +240,7 @@ def _statistics(norm: nn.BatchNorm1d) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _with_statistics(schema: Schema, norm: nn.BatchNorm1d) -> Schema:
-    """Return a schema of numbers with what a batch normalization knows about them."""
+    """Return a schema of numbers with the statistics of a batch normalization."""
     import numpy as np
 
     from hardwood.table import Feature, Schema
@@ -266,7 +266,7 @@ def from_ensemble(
     device: Any = None,
     dtype: torch.dtype | None = None,
 ) -> TreeEnsembleLayer:
-    """Make a layer that goes on where an ensemble stands.
+    """Make a layer from an ensemble, to continue learning.
 
     Parameters
     ----------
@@ -331,7 +331,7 @@ def to_policy_tree(
     task: TaskKind | None = None,
     record: Mapping[str, Any] | None = None,
 ) -> PolicyTree:
-    """Return the tree as a model: to read, save, and predict by without torch.
+    """Return the tree as a model, to read, save and predict without torch.
 
     Policies have to be linear. Needs a whole installation of hardwood.
 
@@ -384,9 +384,9 @@ def from_policy_tree(
     device: Any = None,
     dtype: torch.dtype | None = None,
 ) -> ReinforcedTree:
-    """Make a layer that goes on where a policy tree of numbers stands, in raw units.
+    """Make a layer from a policy tree of numeric columns, in raw units, to continue learning.
 
-    ``layer.to_policy_tree(schema=tree.schema, ...)`` leads back.
+    ``layer.to_policy_tree(schema=tree.schema, ...)`` is the reverse.
     """
     from hardwood.model import PolicyTree
 
@@ -404,7 +404,7 @@ def from_policy_tree(
     return _filled(layer, parts, "tree")
 
 
-# --- What all of them do ----------------------------------------------------------------------
+# --- Shared steps ------------------------------------------------------------------------------
 
 
 def _head(
@@ -414,7 +414,7 @@ def _head(
     target_names: Iterable[str] | str | None,
     record: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    """Return what a model predicts, by which names, and its record."""
+    """Return the classes, target names and record of a model."""
     labels = None if classes is None else list(classes)
     if task is None:
         task = "regression" if labels is None else "classification"
@@ -433,7 +433,7 @@ def _head(
 
 
 def _columns(n_columns: int, feature_names: Iterable[str] | None, schema: Schema | None) -> Schema:
-    """Return the schema of a model: the one given, or that of plain numbers."""
+    """Return the given schema, or one of plain numbers."""
     from hardwood.table import Schema
 
     names = None if feature_names is None else list(feature_names)
@@ -448,7 +448,7 @@ def _columns(n_columns: int, feature_names: Iterable[str] | None, schema: Schema
 def _scores(
     layer: DenseGradientTree | ReinforcedTree | TreeEnsembleLayer, classes: list[Any] | None
 ) -> Tensor:
-    """Return scores of all classes, (..., k); those of a single output are of the second of two."""
+    """Return scores of all classes, (..., k); a single output belongs to the second of two."""
     leaves = layer.leaves.double()
     if classes is None or layer.out_features == len(classes):
         return leaves
@@ -461,7 +461,7 @@ def _scores(
 
 
 def _check_model(model: Any, kind: type[Any], who: str, hint: str) -> None:
-    """Refuse what is no model of a kind, and columns that a layer has no input for."""
+    """Refuse other kinds of models, and columns that a layer cannot take."""
     if not isinstance(model, kind):
         raise TypeError(
             f"{who} must be of type {kind.__name__}, got {type(model).__name__}. {hint}"
@@ -480,7 +480,7 @@ def _check_numbers(schema: Schema, who: str) -> None:
 
 
 def _filled(layer: _Layer, parts: dict[str, np.ndarray], who: str) -> _Layer:
-    """Return a layer with the numbers of a model, which its precision has to hold."""
+    """Set the parameters of a layer, which must fit into its precision."""
     state = {name: torch.tensor(part) for name, part in parts.items()}
     layer.load_state_dict(layer.state_dict() | state)
     for name, parameter in layer.named_parameters():
@@ -493,5 +493,5 @@ def _filled(layer: _Layer, parts: dict[str, np.ndarray], who: str) -> _Layer:
 
 
 def _array(tensor: Tensor) -> np.ndarray:
-    """Return a float64 NumPy array; float32 numbers stay what they are."""
+    """Return a float64 NumPy array; conversion from float32 is exact."""
     return tensor.detach().to("cpu", torch.float64).numpy()

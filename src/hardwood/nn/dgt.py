@@ -5,13 +5,13 @@ Quantized Gradient Descent. TMLR 2022. [DGT22]
 
 The prediction is that of the hard tree; the gradient is Algorithm 2's: the outer step of Eq. (4)
 becomes a softmax over the path sums, the inner sign the straight-through estimator. It reaches all
-splits, the leaves, and the input, so that what stands below the tree learns as well.
+splits, the leaves, and the input, so that layers below the tree learn as well.
 
 What differs from the paper:
 
-1. The bias is a parameter of its own: over-parametrisation (Sec. 3.2) multiplies the weights only.
-2. Heights that Table 12 leaves out get hidden sizes halfway between their neighbors', beyond its
-   ends those of the nearest height.
+1. The bias is a parameter of its own: overparameterization (Sec. 3.2) applies only to the weights.
+2. Depths that Table 12 leaves out get hidden sizes halfway between their neighbors, or those of the
+   nearest depth.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ class DenseGradientTree(nn.Module):
     max_depth
         Levels of splits h, 1 to 20: the tree has 2^h - 1 splits and 2^h leaves.
     layers
-        Over-parametrisation (Sec. 3.2): the weights are a product of so many matrices, with hidden
-        sizes from Table 12; or the hidden sizes themselves, from the input up, so that ``[240]``
-        means two matrices. The function stays that of one tree; the path of learning changes.
+        Overparameterization (Sec. 3.2): the number of matrices whose product gives the weights,
+        with hidden sizes from Table 12; or the hidden sizes, from the input up, so that ``[240]``
+        means two matrices. The function is still that of one tree; only learning changes.
     bias
-        Whether splits have a bias. Without, all splits pass through the origin.
+        Whether splits have a bias. Without a bias, all splits pass through the origin.
     generator
-        Where the random start comes from; by default torch's own generator.
+        Generator of the random start; the default is torch's own.
     device, dtype
-        Of the parameters. float32 and float64 are supported.
+        Device and dtype of the parameters, float32 or float64.
 
     Attributes
     ----------
@@ -69,14 +69,14 @@ class DenseGradientTree(nn.Module):
     -----
     Splits are in heap order: the children of i are 2i + 1 (left) and 2i + 2 (right). Splits start
     uniform in :math:`\pm 1/\sqrt{\text{inputs}}` of each factor, biases at zero, leaves uniform in
-    :math:`\pm 1/\sqrt{2^h}`, as in the authors' code. Gradients pass where :math:`|a| \le 1`, so
-    scores should be about that size: normalize what comes in (`torch.nn.BatchNorm1d` does).
+    :math:`\pm 1/\sqrt{2^h}`, as in the authors' code. Gradients pass if :math:`|a| \le 1`, so
+    scores should be about that size: normalize the input, for example by `torch.nn.BatchNorm1d`.
 
-    The cost is O(2^h d) per sample in both directions, with no matrix of paths. On the CPU in
-    float32 the engine computes (`engine_available`); elsewhere torch does.
+    The cost is O(2^h d) per sample in both passes, without a matrix of paths. On the CPU in float32
+    the engine computes (`engine_available`); elsewhere torch does.
 
-    Under autocast the tree computes in its own precision: half-precision input is converted.
-    A NaN in the input makes every comparison false, which goes left; it is no missing value.
+    Under autocast the tree computes in its own precision; half-precision input is converted. A NaN
+    in the input goes left, because every comparison is false; it is not a missing value.
 
     Examples
     --------
@@ -180,7 +180,7 @@ class DenseGradientTree(nn.Module):
     from_tree = classmethod(convert.from_tree)
 
     def extra_repr(self) -> str:
-        """Say what stands between the brackets of ``repr(layer)``."""
+        """Return the arguments in ``repr(layer)``."""
         hidden = f", layers={list(self.hidden_sizes)}" if self.hidden_sizes else ""
         bias = "" if self.bias is not None else ", bias=False"
         return f"{self.in_features}, {self.out_features}, max_depth={self.max_depth}{hidden}{bias}"

@@ -39,7 +39,7 @@ _TANH_1 = math.tanh(1.0)
 
 
 def level(of_nodes: Tensor, depth: int) -> Tensor:
-    """Rows of the nodes at one depth of the tree, (2^depth, n)."""
+    """Return the rows of the nodes at one depth, (2^depth, n)."""
     return of_nodes[2**depth - 1 : 2 ** (depth + 1) - 1]
 
 
@@ -99,7 +99,7 @@ def _probabilities(p: Tensor) -> Tensor:
 
 
 def torch_forward(x: Tensor, weight: Tensor, bias: Tensor, leaves: Tensor) -> tuple[Tensor, Tensor]:
-    """Predict by the hard tree: the value (n, k) and the number (n,) int32 of the leaf reached."""
+    """Predict by the hard tree: return the values (n, k) and indices (n,) int32 of leaves."""
     leaf = leaf_of(scores(x, weight, bias))
     return leaves.index_select(0, leaf), leaf.to(torch.int32)
 
@@ -113,7 +113,7 @@ def torch_backward(
     slope: Tensor,
     with_x: bool,
 ) -> tuple[Tensor, ...]:
-    """[DGT22], Alg. 2 for a batch: the gradients by x, weight, bias and leaves.
+    """[DGT22], Alg. 2 for a batch: the gradients of x, weight, bias and leaves.
 
     Without `with_x` the first is empty, (0, d). Leaves change where samples arrived only (lines 4
     and 5): at `leaf`, which is what the forward pass returned.
@@ -127,7 +127,7 @@ def torch_backward(
 def engine_forward(
     x: Tensor, weight: Tensor, bias: Tensor, leaves: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Predict as `torch_forward` does."""
+    """Compute `torch_forward` in the engine."""
     output = _empty_output(x, weight, bias, leaves)
     operators.run_engine("dgt_layer_forward", x, weight, bias, leaves, *output)
     return output
@@ -142,7 +142,7 @@ def engine_backward(
     slope: Tensor,
     with_x: bool,
 ) -> tuple[Tensor, ...]:
-    """Estimate the gradient as `torch_backward` does."""
+    """Compute `torch_backward` in the engine."""
     dx, *others = operators.empty_gradients(x, (weight, bias, leaves), with_x)
     inputs = (x, weight, bias, leaves, leaf, slope)
     operators.run_engine("dgt_layer_backward", *inputs, dx if with_x else None, *others)
@@ -155,7 +155,7 @@ def _empty_output(x: Tensor, weight: Tensor, bias: Tensor, leaves: Tensor) -> tu
 
 
 def takes_engine(x: Tensor) -> bool:
-    """Whether the engine computes what depends on `x`."""
+    """Whether the engine is used for `x`."""
     is_right = x.device.type == "cpu" and x.dtype == torch.float32
     return is_right and operators.engine_available()
 
@@ -202,7 +202,7 @@ _Transparent = operators.without_operator(torch_forward, torch_backward)
 
 
 def descend(x: Tensor, weight: Tensor, bias: Tensor, leaves: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the values (n, k) and the numbers (n,) int32 of the leaves that rows reach."""
+    """Return the values (n, k) and indices (n,) int32 of the leaves that rows reach."""
     if torch.compiler.is_compiling() and not takes_engine(x):
         return _Transparent.apply(x, weight, bias, leaves)
     return dense_gradient_tree(x, weight, bias, leaves)

@@ -1,16 +1,17 @@
-r"""Latent trees as a torch layer: which way rows go, and which nodes there are, by a program.
+r"""Latent trees as a torch layer: paths of rows and pruning of nodes, by a quadratic program.
 
 Zantedeschi, Kusner, Niculae. Learning Binary Decision Trees by Argmin Differentiation. ICML 2021.
 [LT21]
 
-Scores of splits make rewards q of nodes; a quadratic program makes of these the traversals z of all
-rows and the activities a of the nodes, of which some become exactly 0 (Eq. 3). The layer passes
-gradients through the program.
+The scores of splits give rewards q of nodes. From these, a quadratic program computes the
+traversals z of all rows and the activities a of the nodes, some of which become exactly 0 (Eq. 3).
+Gradients pass through the program.
 
 What differs from the paper and from the authors' code:
 
-1. Activities can be kept (`LatentTree.settle`), so that what a row gets does not depend on others.
-2. Any real pruning >= 0 has right gradients; theirs has them for whole numbers.
+1. Activities can be fixed (`LatentTree.settle`), so that the output of a row does not depend on
+   other rows.
+2. Gradients are correct for any pruning >= 0; in the authors' code only for integers.
 """
 
 from __future__ import annotations
@@ -33,18 +34,19 @@ Activation = Literal["linear", "elu"]
 class LatentTree(nn.Module):
     r"""A binary tree as a layer: traversals of its nodes and their activities.
 
-    A row x has the score :math:`s_t(x)` at split t and goes left where that is negative. The reward
-    :math:`q_{it}` of node t for row i is the score of the least sure split on the way there, and
+    A row x has the score :math:`s_t(x)` at split t and goes left if it is negative. The reward
+    :math:`q_{it}` of node t for row i is the smallest margin of the splits on the path to t. The
+    layer solves
 
     .. math:: \min_{z, a} \; \frac{\lambda}{2} \lVert a \rVert^2
         + \frac12 \sum_{i=1}^n \lVert z_i - q_i - \tfrac12 \rVert^2
         \quad \text{s.t. } a_t \le a_{p(t)}, \; z_{it} \le a_t, \; z, a \in [0, 1]
         \qquad \text{[LT21, Eq. (3)]}
 
-    is solved for the rows of the batch. Where splits are sure, :math:`|s| \ge 1/2`, and nothing is
-    pruned, z is 1 at the nodes that a row passes and 0 at all others; elsewhere rows go both ways.
-    The higher the price :math:`\lambda`, the less active are nodes that few rows reach; those that
-    none reaches have a = 0 and z = 0, and so has all that is below them.
+    for the rows of the batch. If all splits are certain, :math:`|s| \ge 1/2`, and no node is
+    pruned, z is 1 at the nodes that a row passes and 0 at all others. Otherwise rows go partly both
+    ways. A higher price :math:`\lambda` lowers the activity of nodes that few rows reach. Nodes
+    that no row reaches have a = 0 and z = 0, and so do all nodes below them.
 
     Parameters
     ----------
@@ -53,8 +55,8 @@ class LatentTree(nn.Module):
     max_depth
         Levels of splits h, 1 to 16: the tree has 2^h - 1 splits and 2^(h + 1) - 1 nodes.
     pruning
-        :math:`\lambda`, any number >= 0; 0 prunes nothing. It is the price of a node for the rows
-        of one batch: twice the batch asks for twice the price.
+        :math:`\lambda \ge 0`, the price of a node for the rows of one batch; 0 prunes nothing. The
+        price should be proportional to the batch size.
     activation
         The function applied to a split's score: ``"linear"``: s = w x + b; ``"elu"``: ELU(w x + b),
         which is above -1.
@@ -62,35 +64,35 @@ class LatentTree(nn.Module):
         A module that computes the scores (n, 2^h - 1) of rows (n, d), to replace the linear
         splits.
     batch_norm
-        Whether scores are normalized by a `torch.nn.BatchNorm1d` (before the ELU), which keeps them
-        at the scale that the band of +-1/2 is meant for. Not for a module of your own.
+        Whether a `torch.nn.BatchNorm1d` normalizes scores (before the ELU) to a suitable scale for
+        the band of +-1/2. Not used with your own `split`.
     generator
-        Where the random start comes from; by default torch's own generator.
+        Generator of the random start; the default is torch's own.
     device, dtype
-        Of the parameters. float32 and float64 are supported.
+        Device and dtype of the parameters, float32 or float64.
 
     Attributes
     ----------
     linear, norm
         The `torch.nn.Linear` and the `BatchNorm1d` of the splits, in heap order: the children of t
-        are 2t + 1 (left) and 2t + 2 (right). None where there are none.
+        are 2t + 1 (left) and 2t + 2 (right); or None.
     split
         The module that computes scores from rows.
     activity
-        (nodes,): what `settle` has kept.
+        (nodes,), the activities from `settle`.
     is_settled
-        Whether it has.
+        Whether `settle` was called.
 
     Notes
     -----
-    **In training mode the program is solved for the batch.** In evaluation mode the activities that
-    `settle` kept are used, and what a row gets depends on that row alone. A layer that was not
-    settled solves for the batch in evaluation mode, too: rows then depend on their company.
+    **In training mode, the program is solved for the batch.** In evaluation mode, the activities
+    from `settle` are used, and the output of a row depends only on that row. A layer that was not
+    settled solves the program in evaluation mode, too, so rows depend on the rest of the batch.
 
-    On the CPU the engine solves (`engine_available`), without a sort; elsewhere torch does, by
-    sorting, which is the same up to rounding. Gradients are those of Section 3.2, one of the
-    generalized ones at ties. Under autocast the layer computes in its own precision. A row with a
-    NaN among its scores has z = NaN: keep such rows out of a batch.
+    On the CPU the engine solves the program (`engine_available`) without sorting; elsewhere torch
+    does, by sorting, with the same result up to rounding. Gradients are those of Section 3.2; at
+    ties, one of the generalized gradients. Under autocast the layer computes in its own precision.
+    A row with a NaN score has z = NaN; keep such rows out of a batch.
 
     Examples
     --------
@@ -164,7 +166,7 @@ class LatentTree(nn.Module):
         made = self.split(x)
         if made.shape != (x.shape[0], self.n_splits):
             raise ValueError(
-                f"split has to make scores of shape ({x.shape[0]}, {self.n_splits}) of "
+                f"split must return scores of shape ({x.shape[0]}, {self.n_splits}) for "
                 f"{x.shape[0]} rows, got {tuple(made.shape)}"
             )
         return made
@@ -189,20 +191,19 @@ class LatentTree(nn.Module):
 
     @torch.no_grad()
     def center(self, x: Tensor) -> None:
-        """Move every split to the middle of the rows that reach it: a start for deep trees.
+        """Move every split to the middle of the rows that reach it, as a start for deep trees.
 
-        From the root down, the bias of a split (of the normalization, where there is one) becomes
-        such that the median of its scores over the rows that hard splits send there is 0. Splits
-        that at most one row reaches stay as they are.
+        From the root down, the bias of a split (or of the normalization) is set such that the
+        median score of the rows that reach it by hard splits is 0. Splits that at most one row
+        reaches are unchanged.
 
         Parameters
         ----------
         x
-            (n, in_features): rows of the training set; with batch normalization some thousands are
-            as good as all.
+            (n, in_features), training rows; with batch normalization some thousands suffice.
         """
         if self.linear is None:
-            raise TypeError("center is for linear splits, not for a module of your own")
+            raise TypeError("center is for linear splits, not for your own module")
         x = checked_input(self, x, self.activity.dtype).reshape(-1, self.in_features)
         scores = self.linear(x)
         if self.norm is not None and len(x) > 1:
@@ -224,25 +225,25 @@ class LatentTree(nn.Module):
     def settle(
         self, x: Tensor, *, batch_size: int | None = None, min_activity: float = 0.0
     ) -> Tensor:
-        """Solve once over rows and keep the activities, which evaluation mode then uses.
+        """Solve the program for given rows and fix the activities for evaluation mode.
 
-        Settle again after further training: activities that were kept do not follow the splits.
+        Settle again after further training: fixed activities do not follow the splits.
 
         Parameters
         ----------
         x
-            (..., in_features): the training rows. They pass through the splits in evaluation mode.
+            (..., in_features), the training rows. The splits score them in evaluation mode.
         batch_size
-            Rows of a batch in training. The price of a node, `pruning`, is that for one batch, so
-            it counts n / batch_size times for n rows. None: all rows are one batch.
+            Rows of a batch in training. `pruning` is the price for one batch, so it is multiplied
+            by n / batch_size for n rows. None: all rows are one batch.
         min_activity
-            Activities below this become 0. The program's own are 0 where no row at all has a reward
-            above -1/2; a single one of many rows gives a node a little.
+            Activities below this are set to 0. The program gives 0 only if no row has a reward
+            above -1/2; a single row of many already makes a node slightly active.
 
         Returns
         -------
         activity
-            (nodes,), what was kept.
+            (nodes,), the fixed activities.
         """
         x = checked_input(self, x, self.activity.dtype).reshape(-1, self.in_features)
         if len(x) == 0:
@@ -256,15 +257,15 @@ class LatentTree(nn.Module):
         finally:
             self.train(was_training)
         _, activity = latent_op.solve(scores, self.pruning * len(x) / rows)
-        # A child is no more active than its parent, so what is left is a tree.
+        # A child is at most as active as its parent, so the kept nodes form a tree.
         is_kept = activity >= min_activity
-        is_kept[0] = True  # the root: a tree without nodes would be none
+        is_kept[0] = True  # always keep the root
         self.activity.copy_(torch.where(is_kept, activity, 0.0))
         self.is_settled = True
         return self.activity
 
     def pruned(self) -> PrunedLatentTree:
-        """Return a settled tree without its inactive nodes, which has fewer splits to compute.
+        """Return a settled tree without its inactive nodes, which computes fewer splits.
 
         Returns
         -------
@@ -275,40 +276,40 @@ class LatentTree(nn.Module):
         Raises
         ------
         RuntimeError
-            Where the layer was not settled: what is active then depends on the batch.
+            If the layer was not settled: activities then depend on the batch.
         """
         if not self.is_settled:
             raise RuntimeError("settle the tree first: layer.settle(training rows)")
         return PrunedLatentTree(self)
 
     def get_extra_state(self) -> dict[str, bool]:
-        """Return what `state_dict` keeps besides numbers."""
+        """Return the part of `state_dict` that is not a tensor."""
         return {"is_settled": self.is_settled}
 
     def set_extra_state(self, state: dict[str, bool]) -> None:
-        """Take over what `get_extra_state` returned."""
+        """Set the state from `get_extra_state`."""
         self.is_settled = bool(state["is_settled"])
 
     def extra_repr(self) -> str:
-        """Say what stands between the brackets of ``repr(layer)``."""
+        """Return the arguments in ``repr(layer)``."""
         return f"{self.in_features}, max_depth={self.max_depth}, pruning={self.pruning:g}"
 
 
 def latent_projection(q: Tensor, pruning: float) -> tuple[Tensor, Tensor]:
-    r"""Solve the program for rewards of your own: :math:`T_\lambda` [LT21, Eq. (3)].
+    r"""Solve the program for given rewards: :math:`T_\lambda` [LT21, Eq. (3)].
 
     Parameters
     ----------
     q
         (n, 2^(depth + 1) - 1) rewards of the nodes in heap order, float32 or float64, depth 1 to
-        16. Any numbers: a node may be worth more than its parent, with which it then is pooled.
+        16. A node may have a larger reward than its parent; the two are then pooled.
     pruning
         :math:`\lambda \ge 0`.
 
     Returns
     -------
     z, a
-        Traversals (n, nodes) and activities (nodes,), differentiable by q.
+        Traversals (n, nodes) and activities (nodes,), differentiable with respect to q.
 
     Examples
     --------

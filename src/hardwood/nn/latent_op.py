@@ -19,7 +19,7 @@ from hardwood.nn import operators
 
 
 def rewards(scores: Tensor) -> Tensor:
-    """Return q (n, nodes) from scores: what the least sure split on a node's way says, Eq. (1)."""
+    """Return q (n, nodes): the smallest margin of the splits above each node, Eq. (1)."""
     n, m = scores.shape
     levels = [scores.new_full((n, 1), torch.inf)]
     for first, last in _levels(m):
@@ -31,7 +31,7 @@ def rewards(scores: Tensor) -> Tensor:
 
 
 def _levels(n_splits: int) -> list[tuple[int, int]]:
-    """Return the first split of each level and the one behind its last, from the root down."""
+    """Return the first and past-the-last split of each level, from the root down."""
     return [(2**d - 1, 2 ** (d + 1) - 1) for d in range(n_splits.bit_length())]
 
 
@@ -69,7 +69,7 @@ def torch_prune(rows: Tensor, is_q: bool, pruning: float) -> tuple[Tensor, Tenso
 
 
 def _best(values: Tensor, pruning: float) -> Tensor:
-    """Return the best activity (g,) of groups by their values (n, g): Proposition 2."""
+    """Return the optimal activity (g,) of groups with values (n, g): Proposition 2."""
     n = values.shape[0]
     if n == 0:
         return values.new_zeros(values.shape[1])
@@ -84,7 +84,7 @@ def _best(values: Tensor, pruning: float) -> Tensor:
 
 
 def torch_traverse(rows: Tensor, is_q: bool, activity: Tensor) -> Tensor:
-    """Return traversals (n, nodes), v cut to [0, a] (Proposition 1); a row with a NaN is NaN."""
+    """Return traversals (n, nodes), v clipped to [0, a] (Proposition 1); NaN rows stay NaN."""
     z = torch.minimum(_values(rows, is_q).clamp(min=0.0), activity)
     return torch.where(rows.isnan().any(dim=1, keepdim=True), torch.nan, z)
 
@@ -98,11 +98,11 @@ def torch_backward(
     slope_z: Tensor,
     slope_activity: Tensor,
 ) -> Tensor:
-    """Return slopes by the rows from those by traversals (n, nodes) and activities: Section 3.2."""
+    """Return slopes of rows from those of traversals (n, nodes) and activities: Section 3.2."""
     values = _values(rows, is_q)
     is_nan = rows.isnan().any(dim=1, keepdim=True)
     is_cut = (values > activity) & ~is_nan
-    # Where z is cut to its node's activity, its slope is the activity's.
+    # If z is clipped to its node's activity, its slope belongs to the activity.
     by_activity = slope_activity.double() + torch.where(is_cut, slope_z, 0.0).sum(0).double()
     top = group.long()
     total = torch.zeros_like(by_activity).index_add(0, top, by_activity)[top]
@@ -115,7 +115,7 @@ def torch_backward(
 
 
 def _by_scores(scores: Tensor, slope: Tensor) -> Tensor:
-    """Return slopes by scores: every q passes its slope to the score that it is equal to."""
+    """Return slopes of scores: every q passes its slope to the score that it equals."""
     m = scores.shape[1]
     q = rewards(scores)
     q[:, 0] = torch.inf
@@ -124,7 +124,7 @@ def _by_scores(scores: Tensor, slope: Tensor) -> Tensor:
     for first, last in reversed(_levels(m)):
         own = scores[:, first:last]
         both = torch.stack([-own, own], dim=2)
-        # Of equal scores the one nearer to the root is the one.
+        # Of equal scores, the one nearer to the root.
         is_own = both < q[:, first:last, None]
         below = below.unflatten(1, (last - first, 2))
         by_own = torch.where(is_own, below, 0.0)
@@ -134,21 +134,21 @@ def _by_scores(scores: Tensor, slope: Tensor) -> Tensor:
 
 
 def engine_prune(rows: Tensor, is_q: bool, pruning: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Solve as `torch_prune` does."""
+    """Compute `torch_prune` in the engine."""
     solved = _empty_solution(rows, is_q)
     operators.run_engine("latent_prune", rows, is_q, pruning, *solved, in_parallel=False)
     return solved
 
 
 def engine_traverse(rows: Tensor, is_q: bool, activity: Tensor) -> Tensor:
-    """Traverse as `torch_traverse` does."""
+    """Compute `torch_traverse` in the engine."""
     z = rows.new_empty((rows.shape[0], activity.shape[0]))
     operators.run_engine("latent_traverse", rows, is_q, activity, z)
     return z
 
 
 def engine_backward(rows: Tensor, is_q: bool, *others: Tensor) -> Tensor:
-    """Return the slopes as `torch_backward` does."""
+    """Compute `torch_backward` in the engine."""
     slope = rows.new_empty(rows.shape)
     operators.run_engine("latent_backward", rows, is_q, *others, slope)
     return slope
@@ -164,7 +164,7 @@ def _empty_solution(rows: Tensor, is_q: bool) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _takes_engine(rows: Tensor) -> bool:
-    """Whether the engine computes what depends on `rows`, of which there has to be one."""
+    """Whether the engine is used for `rows`; it needs at least one row."""
     return rows.device.type == "cpu" and operators.engine_available() and rows.shape[0] > 0
 
 
@@ -185,7 +185,7 @@ def latent_program(
 
 @torch.library.custom_op("hardwood::latent_traversal", mutates_args=())
 def latent_traversal(rows: Tensor, activity: Tensor) -> Tensor:
-    """Return z (n, nodes) for scores of splits and activities that are known."""
+    """Return z (n, nodes) for given scores of splits and activities."""
     return _traverse(rows.contiguous(), False, activity)
 
 
@@ -199,7 +199,7 @@ def latent_backward(
     slope_z: Tensor,
     slope_activity: Tensor,
 ) -> Tensor:
-    """Return the slopes by the rows; see `torch_backward`."""
+    """Return the slopes of the rows; see `torch_backward`."""
     parts = (activity, group, curvature, slope_z.contiguous(), slope_activity.contiguous())
     run = engine_backward if _takes_engine(rows) else torch_backward
     return run(rows.contiguous(), is_q, *parts)
@@ -239,7 +239,7 @@ def _keep_traversal(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 
 def _gradient_of_traversal(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
     rows, activity = ctx.saved_tensors
-    # Activities that no row can move: each node is a group of infinite curvature.
+    # Fixed activities: each node is a group of infinite curvature.
     group = torch.arange(activity.shape[0], dtype=torch.int32, device=rows.device)
     curvature = torch.full_like(activity, torch.inf, dtype=torch.float64)
     still = torch.zeros_like(activity)

@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 class PrunedLatentTree(nn.Module):
     """The active nodes of a settled `LatentTree`, made by its `pruned`.
 
-    Only splits that lead to an active node are computed; of a module of your own, which makes all
-    scores at once, the others are left out afterwards. What a row gets depends on that row alone,
-    in training mode (where the splits may be learned on, but not the activities), too.
+    Only splits above an active node are computed. Your own module computes all scores, and the
+    others are discarded. The output of a row depends only on that row, also in training mode, in
+    which the splits can be trained further, but not the activities.
 
     Attributes
     ----------
     nodes
-        (active,) int64, ascending: the heap numbers of the nodes that are left.
+        (active,) int64, ascending: the heap numbers of the active nodes.
     splits
-        (splits,) int64, ascending: those of the splits that are computed.
+        (splits,) int64, ascending: the heap numbers of the computed splits.
     activity
         (active,), in the order of `nodes`.
     split
-        The module that makes scores of rows.
+        The module that computes scores from rows.
     """
 
     activity: Tensor
@@ -49,7 +49,7 @@ class PrunedLatentTree(nn.Module):
         self.register_buffer("nodes", nodes)
         self.register_buffer("splits", splits)
         self.register_buffer("activity", tree.activity[nodes].clone())
-        # Of every node but the root: the split it hangs on, that node's place, and the side.
+        # For every node but the root: its split, the index of its parent, and its side.
         self.register_buffer("_own", torch.searchsorted(splits, (inner - 1) // 2))
         self.register_buffer("_parent", torch.searchsorted(nodes, (inner - 1) // 2))
         self.register_buffer("_sign", torch.where(inner % 2 == 0, 1, -1).to(self.activity))
@@ -60,7 +60,7 @@ class PrunedLatentTree(nn.Module):
         self.train(tree.training)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return traversals z (..., active) and activities a (active,); x as of `LatentTree`."""
+        """Return traversals z (..., active) and activities a (active,); x as in `LatentTree`."""
         x = checked_input(self, x, self.activity.dtype)
         with own_precision(x):
             z = self._traversals(x.reshape(-1, self.in_features))
@@ -72,7 +72,7 @@ class PrunedLatentTree(nn.Module):
             scores = self.split(rows)
             scores = scores[:, self.splits] if self._takes_all else scores
             rewards = self._sign * scores[:, self._own]
-            first, above = 0, 0  # the level's first node but the root, and the level above's
+            first, above = 0, 0  # the first nodes of the level (but the root) and the level above
             for size in self._level_sizes:
                 here = slice(first, first + size)
                 parent = self._parent[here] - above
@@ -82,7 +82,7 @@ class PrunedLatentTree(nn.Module):
         return torch.minimum((torch.cat(q, dim=1) + 0.5).clamp(min=0.0), self.activity)
 
     def extra_repr(self) -> str:
-        """Say what stands between the brackets of ``repr(layer)``."""
+        """Return the arguments in ``repr(layer)``."""
         return f"{self.in_features}, {len(self.nodes)} nodes, {len(self.splits)} splits"
 
 

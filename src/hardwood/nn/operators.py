@@ -1,4 +1,4 @@
-"""What the torch operators of all methods share: the engine behind them, and their way back.
+"""What the torch operators of all methods share: the engine, and their backward pass.
 
 Tensors are handed to the engine as they are (by DLPack, without a copy and without NumPy); it
 writes into memory that torch allocated.
@@ -17,7 +17,7 @@ _IS_BUILT = find_spec("hardwood._native") is not None
 
 
 def engine_available() -> bool:
-    """Whether layers on the CPU run in the engine, which is part of a built hardwood.
+    """Whether layers on the CPU use the engine, which is part of a built hardwood.
 
     Without it (a checkout that was not built, say) they run in torch: the same up to rounding, and
     slower. `DenseGradientTree` uses the engine in float32 only, `TreeEnsembleLayer` in float64 too.
@@ -27,17 +27,17 @@ def engine_available() -> bool:
 
 
 def run_engine(name: str, *parts: Any, in_parallel: bool = True) -> None:
-    """Call a function of the engine; what it returns, it writes into the last of the tensors."""
+    """Call a function of the engine, which writes its result into the last of the tensors."""
     from hardwood import _native
 
-    # A tensor that wants a gradient cannot be handed over.
+    # Tensors that require a gradient cannot be passed to the engine.
     given = (part.detach().contiguous() if isinstance(part, Tensor) else part for part in parts)
     options = {"n_threads": torch.get_num_threads()} if in_parallel else {}
     getattr(_native, name)(*given, **options)
 
 
 def empty_gradients(x: Tensor, parts: Sequence[Tensor], with_x: bool) -> tuple[Tensor, ...]:
-    """Return memory for the gradients by x, of no rows unless `with_x`, and by each parameter."""
+    """Allocate gradients of x (without rows unless `with_x`) and of each parameter."""
     dx = x.new_empty((x.shape[0] if with_x else 0, x.shape[1]))
     return dx, *(part.new_empty(part.shape) for part in parts)
 
@@ -53,7 +53,7 @@ def keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> No
 
 
 def gradient_by(backward: Callable[..., Sequence[Tensor]]) -> Callable[..., Any]:
-    """Return the way back from the first output; ``backward(*kept, slope, *options, with_x)``."""
+    """Return the gradient of the first output by ``backward(*kept, slope, *options, with_x)``."""
 
     def gradient(ctx: Any, slope: Tensor, *_: Tensor | None) -> tuple[Tensor | None, ...]:
         needs_x = ctx.needs_input_grad[0]
@@ -66,7 +66,7 @@ def gradient_by(backward: Callable[..., Sequence[Tensor]]) -> Callable[..., Any]
 def without_operator(
     run: Callable[..., tuple[Tensor, Tensor]], run_back: Callable[..., Sequence[Tensor]]
 ) -> type[torch.autograd.Function]:
-    """Return a function of autograd that calls two functions, which a compiler sees into."""
+    """Return an autograd function that calls two functions, transparent to a compiler."""
     gradient = gradient_by(run_back)
 
     class WithoutOperator(torch.autograd.Function):
@@ -85,7 +85,7 @@ def without_operator(
 
 
 def no_second_derivative(why: str) -> Callable[..., None]:
-    """Return the way back of a backward operator, which refuses."""
+    """Return the backward pass of a backward operator, which raises an error."""
 
     def refuse(ctx: Any, *_: Tensor) -> None:
         raise RuntimeError(

@@ -1,19 +1,19 @@
-r"""Reinforced trees as a torch layer: the tree as a policy, whose node policies are any modules.
+r"""Reinforced trees as a torch layer: a tree whose nodes are policies, which may be any modules.
 
 Leon, Denoyer. Policy-gradient Methods for Decision Trees. ESANN 2016. [RDT16]
 
-A sample moves from a node to one of its children with the probabilities that the node's policy says
-(Sec. 2.2), and is answered by the leaf it comes to. The gradient of the expected loss is estimated
-from sampled trajectories (Sec. 2.3): the loss of each trajectory times the gradient of its
-log-probability, plus the gradient of the loss at the leaf.
+A sample moves from a node to one of its children with the probabilities of the node's policy
+(Sec. 2.2); the leaf that it reaches gives the output. The gradient of the expected loss is
+estimated from sampled trajectories (Sec. 2.3): the loss of each trajectory times the gradient of
+its log-probability, plus the gradient of the loss at the leaf.
 
 What differs from the paper:
 
-1. A baseline is taken from the loss, which leaves the mean of the estimate as it is and makes its
-   variance smaller. ``baseline="none"`` is the paper's.
-2. The expectation may be taken over all leaves (``gradient="exact"``), without sampling.
-3. The loss may reward the entropy of the leaves' probabilities (`entropy_bonus`), and policies may
-   be softer than their scores (`temperature`).
+1. A baseline is subtracted from the loss. The estimate stays unbiased, and its variance decreases.
+   ``baseline="none"`` is the paper's method.
+2. The expectation may be computed exactly over all leaves (``gradient="exact"``).
+3. The loss may have a bonus for the entropy of the leaf probabilities (`entropy_bonus`), and scores
+   may be divided by a temperature.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Criterion = Callable[[Tensor, Tensor], Tensor]
 
 
 class ReinforcedTree(nn.Module):
-    r"""A tree that is learned as a policy, as a layer.
+    r"""A tree as a layer, learned as a policy.
 
     With :math:`\pi(i \mid p, x)` the probability that sample x moves from node p to its child i,
     and :math:`P(H \mid x)` the product of these along a trajectory H to the leaf l(H), the layer is
@@ -47,54 +47,54 @@ class ReinforcedTree(nn.Module):
     .. math:: J = \mathrm{E}_{H \sim P(\cdot \mid x)} \Delta(\alpha_{l(H)}, y)
         \qquad \text{[RDT16, Sec. 2.3]}
 
-    and asked by ``layer(x)``: in evaluation mode for the scores of the leaf at the end of `path`,
-    in training mode for those of a sampled leaf. Of these scores alone policies learn nothing:
-    which leaf a sample comes to has no derivative.
+    ``layer(x)`` returns the scores of a leaf: in evaluation mode the leaf at the end of `path`, in
+    training mode a sampled leaf. These scores give no gradient for the policies, because the choice
+    of the leaf has no derivative.
 
     Parameters
     ----------
     in_features
-        Size d of the last dimension of the input, for linear policies; None with a `policy` of
-        your own, whose input is what you give the layer, samples first.
+        Size d of the last dimension of the input, for linear policies; None with your own `policy`,
+        which gets the input of the layer, samples first.
     out_features
         Numbers k per leaf, hence the last dimension of the output.
     max_depth
-        Moves to every leaf, of a tree with `n_children` at every split.
+        Depth of all leaves, for a tree with `n_children` at every split.
     parents
         Instead of `max_depth`: the parent of each node. The root comes first, with -1, and parents
         come before their children. Nodes without children are the leaves, numbered in the order of
         nodes.
     n_children
-        Children of every split, where `max_depth` is given.
+        Children of every split, with `max_depth`.
     policy
-        None: linear, one score w.x + b for moving to each node but the root. A module: from samples
-        to the scores of all moves, (n, N - 1), that to node i in column i - 1: one network that all
-        nodes share. A function: called with the number of children of each split, in the order of
-        nodes, it returns the module that scores these from samples, (n, children): a network of its
-        own for each node, which sees the samples that come there, so that a sample costs as many
-        modules as the path is long.
+        None: linear scores w.x + b, one for the move to each node but the root. A module from
+        samples to the scores of all moves, (n, N - 1), with the move to node i in column i - 1: one
+        network for all nodes. A function: it is called with the number of children of each split,
+        in the order of nodes, and returns a module from samples to scores, (n, children). Each node
+        then has its own network, which sees only the samples that reach it.
     path
-        Whose leaf answers in evaluation mode. ``"greedy"``: to the most probable child at every
-        node; it costs O(depth) policies of nodes. ``"most_probable"``: the most probable of all
-        leaves, as in the paper; it costs all policies.
+        Which leaf to return in evaluation mode. ``"greedy"``: follow the most probable child at
+        every node; evaluates O(depth) policies. ``"most_probable"``: the most probable of all
+        leaves, as in the paper; evaluates all policies.
     temperature
-        What scores are divided by before the soft-max: above 1, policies are softer. An attribute
-        that may be changed while learning.
+        Divisor of the scores before the softmax; above 1, policies are softer. The attribute may be
+        changed during learning.
     generator
-        Where the random start comes from; by default torch's own generator.
+        Generator of the random start; the default is torch's own.
     device, dtype
-        Of the parameters. float32 and float64 are supported.
+        Device and dtype of the parameters, float32 or float64.
 
     Attributes
     ----------
     leaves
         (L, out_features), the scores alpha of the leaves.
     policy
-        What scores the moves: a `torch.nn.Linear`, the module given, or a list of modules.
+        The module that scores the moves: a `torch.nn.Linear`, the given module, or a list of
+        modules.
     state_values
         (N,), the running mean of losses at each node, for ``baseline="value"``.
     topology
-        The tree's shape.
+        The shape of the tree.
 
     Examples
     --------
@@ -170,15 +170,15 @@ class ReinforcedTree(nn.Module):
 
     @property
     def is_linear(self) -> bool:
-        """Whether policies are the layer's own linear ones, which a `PolicyTree` can hold."""
+        """Whether policies are linear, as in a `PolicyTree`."""
         return self.in_features is not None
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        r"""Draw a new random start of the leaves and, where they are the layer's own, of policies.
+        r"""Draw a new random start of the leaves and of linear policies.
 
         Weights are uniform in :math:`\pm \sqrt{3 / d}` and biases zero, so that scores of
-        normalized input deviate by 1: a branch of two is then rarely certain. Leaves deviate by
-        0.1, so that they differ: a policy learns from nothing but their differences.
+        normalized input have standard deviation 1, and few policies are certain. Leaves have
+        standard deviation 0.1: policies learn from differences of leaves.
         """
         nn.init.normal_(self.leaves, std=0.1, generator=generator)
         self.state_values.zero_()
@@ -188,7 +188,7 @@ class ReinforcedTree(nn.Module):
             nn.init.uniform_(self.policy.weight, -bound, bound, generator=generator)
             nn.init.zeros_(self.policy.bias)
 
-    # What it answers
+    # Output
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the scores of one leaf for each sample, (..., out_features).
@@ -196,19 +196,19 @@ class ReinforcedTree(nn.Module):
         Parameters
         ----------
         x
-            (..., in_features), of the parameters' dtype; or what the policies take, samples first.
+            (..., in_features), of the parameters' dtype; or the input of your policies.
         """
         return self.leaves[self.leaf(x)]
 
     def leaf(self, x: Tensor, path: Path | None = None) -> Tensor:
-        """Return the leaf that answers each sample, (...,) int64.
+        """Return the leaf that each sample reaches, (...,) int64.
 
         Parameters
         ----------
         x
             As in `forward`.
         path
-            By default the layer's own in evaluation mode, and a sampled one in training mode.
+            The default is `self.path` in evaluation mode and a sampled path in training mode.
         """
         rows, shape = self._rows(x)
         if path is None:
@@ -252,7 +252,7 @@ class ReinforcedTree(nn.Module):
         return scores / self.temperature
 
     def _rows(self, x: Tensor) -> tuple[Tensor, torch.Size]:
-        """Return samples in one dimension, and the dimensions that they came in."""
+        """Return samples in one dimension, and their original dimensions."""
         if self.is_linear:
             x = checked_input(self, x, self.leaves.dtype)
             return x.reshape(-1, x.shape[-1]), x.shape[:-1]
@@ -262,7 +262,7 @@ class ReinforcedTree(nn.Module):
             )
         return x, x.shape[:1]
 
-    # How it learns
+    # Learning
 
     def loss(
         self,
@@ -283,25 +283,25 @@ class ReinforcedTree(nn.Module):
         x
             (n, ...), samples first.
         y
-            (n, ...), what `criterion` compares with.
+            (n, ...), the targets for `criterion`.
         criterion
-            From scores (r, out_features) and targets (r, ...) to a loss for each row, (r,) or
-            (r, ...), whose mean is taken: the losses of torch with ``reduction="none"``.
+            A function from scores (r, out_features) and targets (r, ...) to losses, (r,) or
+            (r, ...), which are averaged: a loss of torch with ``reduction="none"``.
         n_trajectories
-            Trajectories sampled of each sample, M.
+            Number of trajectories per sample, M.
         baseline
             What is subtracted from the loss of a trajectory. ``"none"``: nothing.
             ``"leave_one_out"``: the mean loss of the sample's other trajectories; needs at least
             two. ``"value"``: at each move, the running mean of the losses of trajectories through
             the node, which calls in training mode update.
         gradient
-            ``"sampled"``, or ``"exact"``: the expectation over all leaves, which costs all policies
-            and the criterion at all leaves, and takes neither samples nor a baseline.
+            ``"sampled"``, or ``"exact"``: the expectation over all leaves, which evaluates all
+            policies and the criterion at all leaves, without samples and without a baseline.
         entropy_bonus
-            What a unit of the entropy of a sample's distribution over the leaves is worth; it is
-            part of the loss that is minimized, not of the value that is returned.
+            Bonus per unit of entropy of a sample's distribution over the leaves. It is part of the
+            minimized loss, but not of the returned value.
         generator
-            Of the sampled trajectories.
+            Generator of the sampled trajectories.
 
         Returns
         -------
@@ -330,15 +330,14 @@ class ReinforcedTree(nn.Module):
         *,
         entropy_bonus: float = 0.0,
     ) -> Tensor:
-        """Return a zero whose gradient by the policies is the score-function estimate.
+        """Return a zero whose gradient is the score-function estimate for the policies.
 
-        It is all that is needed where losses come from a black box: rewards with their signs
-        changed, which need no derivative.
+        Use it for losses from a black box, such as negative rewards, which need no derivative.
 
         Parameters
         ----------
         trajectories
-            What `sample` returned.
+            The result of `sample`.
         losses
             (n, M), the loss of each trajectory.
         baseline, entropy_bonus
@@ -378,7 +377,7 @@ class ReinforcedTree(nn.Module):
 
     @torch.no_grad()
     def _update_values(self, trajectories: Trajectories, costs: Tensor, share: float = 0.1) -> None:
-        """Move the values of nodes towards the mean of this batch's costs there."""
+        """Move the values of nodes toward the mean costs of this batch."""
         nodes = trajectories.nodes.flatten()
         every = (
             costs[..., None].expand(trajectories.nodes.shape).flatten().to(self.state_values.dtype)
@@ -399,19 +398,19 @@ class ReinforcedTree(nn.Module):
         expected = (shares * losses).sum(1).mean()
         if worth == 0:
             return expected
-        # A leaf of no probability adds nothing, whatever its logarithm.
+        # A leaf with zero probability contributes nothing, whatever its logarithm.
         negative_entropy = torch.where(shares > 0, shares * logs, 0.0).sum(1).mean()
         return expected + worth * (negative_entropy - negative_entropy.detach())
 
     def _losses(self, scores: Tensor, y: Tensor, criterion: Criterion) -> Tensor:
-        """Loss of each of a sample's scores (n, M, k), (n, M)."""
+        """Return the losses (n, M) of scores (n, M, k)."""
         n, m = scores.shape[:2]
         with own_precision(scores):
             losses = criterion(scores.reshape(n * m, -1), y.repeat_interleave(m, dim=0))
         if not isinstance(losses, Tensor) or losses.dim() == 0 or len(losses) != n * m:
             raise ValueError(
-                "criterion must return a loss for each row of its scores; make those of torch with "
-                "reduction='none'"
+                "criterion must return a loss for each row of its scores; use reduction='none' in "
+                "losses of torch"
             )
         return losses.reshape(n, m, -1).mean(-1)
 
@@ -421,7 +420,7 @@ class ReinforcedTree(nn.Module):
     from_policy_tree = classmethod(convert.from_policy_tree)
 
     def extra_repr(self) -> str:
-        """Say what stands between the brackets of ``repr(layer)``."""
+        """Return the arguments in ``repr(layer)``."""
         topology = self.topology
         return (
             f"{self.in_features}, {self.out_features}, depth={topology.depth}, "
@@ -434,11 +433,11 @@ def _made_policy(
 ) -> nn.Module:
     if policy is None:
         if in_features is None:
-            raise ValueError("linear policies need in_features; only a policy of your own does not")
+            raise ValueError("linear policies need in_features; only your own policy does not")
         return nn.Linear(in_features, topology.n_moves, **place)
     if in_features is not None:
         raise ValueError(
-            "with a policy of your own, in_features must be None: what it takes, the policy knows"
+            "with your own policy, in_features must be None: the policy defines its input"
         )
     if isinstance(policy, nn.Module):
         return policy

@@ -1,4 +1,4 @@
-"""The shape of a tree as tables that samples are looked up in."""
+"""The shape of a tree as lookup tables."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ MAX_NODES = 2**22
 
 
 def perfect_parents(max_depth: int, n_children: int) -> tuple[int, ...]:
-    """Return the parents of a tree all of whose leaves are at one depth, level by level."""
+    """Return the parents of a perfect tree, level by level."""
     n_splits = sum(n_children**level for level in range(max_depth))
     return (-1, *(node for node in range(n_splits) for _ in range(n_children)))
 
 
 def parents_of(max_depth: Any, parents: Any, n_children: Any) -> tuple[int, ...]:
-    """Return the parents that a layer's arguments ask for, checked to be one tree."""
+    """Return the checked parents for the arguments of a layer."""
     if (max_depth is None) == (parents is None):
         raise ValueError(
             "give either max_depth, for a tree with n_children at every split, or parents"
@@ -62,7 +62,7 @@ def _checked(parents: Any) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Topology:
-    """Nodes are numbered as in `parents`, moves by the node they lead to, less one.
+    """Nodes are numbered as in `parents`; the move to node i has the number i - 1.
 
     Attributes
     ----------

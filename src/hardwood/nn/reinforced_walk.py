@@ -1,4 +1,4 @@
-"""Samples on their way through a tree whose policies are modules."""
+"""Trajectories of samples through a tree whose policies are modules."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from hardwood.nn.reinforced import ReinforcedTree
 
 Choice = Callable[[Tensor], Tensor]
-"""From the log-probabilities of the ways (n, M, width) to the ways taken, (n, M)."""
+"""A function from log-probabilities of branches (n, M, width) to chosen branches, (n, M)."""
 
 
 @dataclass(frozen=True)
 class Trajectories:
-    """Ways of n samples through a tree, M each.
+    """Trajectories of n samples through a tree, M each.
 
     Attributes
     ----------
@@ -37,15 +37,15 @@ class Trajectories:
 
     @property
     def log_probability(self) -> Tensor:
-        """(n, M), of the whole ways."""
+        """Log-probabilities of whole trajectories, (n, M)."""
         return self.steps.sum(-1)
 
 
 class NodePolicies(nn.ModuleList):
-    """A module for each split, in the order of nodes, asked for the samples that are there."""
+    """A module for each split, in the order of nodes, which sees only the samples at its node."""
 
     def all_scores(self, layer: ReinforcedTree, x: Tensor) -> Tensor:
-        """Scores of all moves, (n, n_moves): every module sees all samples."""
+        """Return the scores of all moves, (n, n_moves); every module sees all samples."""
         topology = layer.topology
         columns: list[Tensor] = [x.new_empty(0)] * topology.n_moves
         for module, node in zip(self, topology.splits, strict=True):
@@ -55,11 +55,11 @@ class NodePolicies(nn.ModuleList):
         return torch.stack(columns, dim=1)
 
     def at(self, layer: ReinforcedTree, x: Tensor, state: Tensor, level: int) -> Tensor:
-        """Scores (n, M, width) of the moves from where samples stand, who are at a level."""
+        """Return the scores (n, M, width) of the moves from the current nodes of samples."""
         topology = layer.topology
         place = {node: i for i, node in enumerate(topology.splits)}
         scores = layer.leaves.new_full((*state.shape, topology.width), -math.inf)
-        scores[..., 0] = 0.0  # who has arrived stays
+        scores[..., 0] = 0.0  # samples at a leaf stay there
         for node in topology.levels[level]:
             n_children = len(topology.children[node])
             is_here = state == node  # (n, M)
@@ -83,16 +83,16 @@ def _checked_scores(scores: Tensor, n: int, n_children: int, node: int) -> Tenso
 
 
 def walk(layer: ReinforcedTree, x: Tensor, n_trajectories: int, choose: Choice) -> Trajectories:
-    """Take samples (n, ...) down the tree, `n_trajectories` times each."""
+    """Move samples (n, ...) down the tree, `n_trajectories` times each."""
     state = torch.zeros((len(x), n_trajectories), dtype=torch.long, device=x.device)
     nodes, steps = [], []
     scores_at = _scores_at(layer, x)
     for level in range(layer.topology.depth):
         logs = torch.log_softmax(scores_at(state, level), dim=-1)  # (n, M, width)
-        way = choose(logs.detach())
+        branch = choose(logs.detach())
         nodes.append(state)
-        steps.append(logs.gather(-1, way[..., None])[..., 0])
-        state = layer.child[state].gather(-1, way[..., None])[..., 0]
+        steps.append(logs.gather(-1, branch[..., None])[..., 0])
+        state = layer.child[state].gather(-1, branch[..., None])[..., 0]
     return Trajectories(layer.leaf_number[state], torch.stack(nodes, -1), torch.stack(steps, -1))
 
 
@@ -110,17 +110,17 @@ def _scores_at(layer: ReinforcedTree, x: Tensor) -> Callable[[Tensor, int], Tens
 
 
 def _padded(scores: Tensor) -> Tensor:
-    """Scores of all moves (n, n_moves), then of none and of staying."""
+    """Append the scores of a filler and of staying to those of all moves (n, n_moves)."""
     none = scores.new_full((len(scores), 1), -math.inf)
     return torch.cat([scores, none, torch.zeros_like(none)], dim=1)
 
 
 def leaf_log_probabilities(layer: ReinforcedTree, x: Tensor) -> Tensor:
-    """Log-probability of every leaf for every sample, (n, L)."""
+    """Return the log-probability of every leaf for every sample, (n, L)."""
     scores = layer.move_scores(x)
-    # (n, N): at each split, the logarithm of the sum over its ways, which turns scores into logs.
-    ways = _padded(scores)[:, layer.move.flatten()].unflatten(1, layer.move.shape)
-    totals = torch.logsumexp(ways, dim=-1)
+    # (n, N): at each split, the log-sum-exp over its branches, which normalizes the scores.
+    branches = _padded(scores)[:, layer.move.flatten()].unflatten(1, layer.move.shape)
+    totals = torch.logsumexp(branches, dim=-1)
     logs = scores - totals[:, layer.parent[1:]]
     reached, first = [scores.new_zeros((len(scores), 1))], 1
     for level in layer.topology.levels[1:]:
@@ -132,7 +132,7 @@ def leaf_log_probabilities(layer: ReinforcedTree, x: Tensor) -> Tensor:
 
 
 def sampled(generator: torch.Generator | None) -> Choice:
-    """Choose ways by their probabilities."""
+    """Sample branches by their probabilities."""
 
     def choose(logs: Tensor) -> Tensor:
         waits = torch.empty_like(logs).exponential_(generator=generator)
@@ -142,5 +142,5 @@ def sampled(generator: torch.Generator | None) -> Choice:
 
 
 def last_largest(values: Tensor) -> Tensor:
-    """Place of the largest along the last dimension, the last of several: as `PolicyTree` does."""
+    """Return the index of the last largest value along the last dimension, as in `PolicyTree`."""
     return values.shape[-1] - 1 - values.flip(-1).argmax(dim=-1)

@@ -3,15 +3,15 @@ r"""TEL as a torch layer: an ensemble of soft oblique trees for any place in a n
 Hazimeh, Ponomareva, Mol, Tan, Mazumder. The Tree Ensemble Layer: Differentiability meets
 Conditional Computation. ICML 2020. [TEL20]
 
-A split sends a sample both ways, by the shares 1 - S(t) and S(t) of its score t = w.x + b. The
-smooth step S is exactly 0 and 1 outside of a band of width gamma, so that a sample reaches few
-leaves, and both passes cost as much as the nodes that it reaches.
+A split with score t = w.x + b sends the share S(t) of a sample right and 1 - S(t) left. The smooth
+step S is exactly 0 and 1 outside a band of width gamma. A sample therefore reaches few leaves, and
+the cost of both passes depends only on the nodes that it reaches.
 
 What differs from the paper:
 
 1. S is the share that goes *right*, as everywhere in this package; the paper's goes left.
-2. Splits have a bias. The batch normalization before them then needs neither scale nor shift, which
-   weights and biases can express. Without biases it has both, as in the paper.
+2. Splits have a bias. The batch normalization before them then needs neither scale nor shift.
+   Without biases it has both, as in the paper.
 3. The start; see `TreeEnsembleLayer.reset_parameters`.
 """
 
@@ -31,16 +31,16 @@ MAX_DEPTH = 20  # a million leaves
 
 
 class TreeEnsembleLayer(nn.Module):
-    r"""Soft oblique trees as a layer, whose expected leaf values add up.
+    r"""A layer that returns the sum of the expected leaf values of soft oblique trees.
 
-    The share :math:`S(t)` of a sample goes right at a split of score :math:`t = w x + b`, the rest
-    left. With :math:`P_{tl}(x)` the share that reaches leaf l of tree t, the layer returns
+    At a split with score :math:`t = w x + b`, the share :math:`S(t)` of a sample goes right and the
+    rest left. With :math:`P_{tl}(x)` the share that reaches leaf l of tree t, the layer returns
 
     .. math:: f(x) = \sum_{t=1}^{T} \sum_{l=1}^{L} P_{tl}(x) \, O_{tl}
         \qquad \text{[TEL20, Eq. (1)-(3)]}
 
-    These are scores: put any loss on top (`torch.nn.functional.cross_entropy` for classes), or
-    further layers. Gradients by all parameters and by the input are exact.
+    These are scores: add any loss (`torch.nn.functional.cross_entropy` for classes), or further
+    layers. Gradients with respect to all parameters and the input are exact.
 
     Parameters
     ----------
@@ -54,22 +54,22 @@ class TreeEnsembleLayer(nn.Module):
         Levels of splits h, 1 to 20: a tree has 2^h - 1 splits and 2^h leaves.
     gamma
         Width of the band around a split in which a sample goes both ways, in units of the splits'
-        scores. The smaller, the fewer leaves a sample reaches and the faster the layer; what lies
-        outside of the band of a split does not move it.
+        scores. With a smaller value, a sample reaches fewer leaves and the layer is faster. Samples
+        outside the band of a split give it no gradient.
     activation
         ``"smooth_step"`` of degree 3 (Eq. 4), ``"smooth_step_5"`` of degree 5, whose second
         derivative is continuous too, or ``"logistic"``, :math:`1 / (1 + e^{-t / \gamma})`, with
-        which every sample reaches every leaf: for comparison.
+        which every sample reaches every leaf (for comparison).
     batch_norm
-        Whether a `torch.nn.BatchNorm1d` stands before the splits, which keeps their scores at the
-        scale that gamma is meant for. It normalizes over all leading dimensions.
+        Whether a `torch.nn.BatchNorm1d` before the splits keeps their scores at a suitable scale
+        for gamma. It normalizes over all leading dimensions.
     bias
-        Whether splits have a bias. Without, the shift of the batch normalization is what moves them
+        Whether splits have a bias. Without a bias, the shift of the batch normalization moves them
         off the origin.
     generator
-        Where the random start comes from; by default torch's own generator.
+        Generator of the random start; the default is torch's own.
     device, dtype
-        Of the parameters. float32 and float64 are supported.
+        Device and dtype of the parameters, float32 or float64.
 
     Attributes
     ----------
@@ -85,17 +85,16 @@ class TreeEnsembleLayer(nn.Module):
 
     Notes
     -----
-    Both passes are conditional (Sec. 3): their cost follows the nodes that samples reach. On the
-    CPU the engine computes (`engine_available`), on a GPU Triton; where there is neither, torch
-    computes all nodes, which is the same up to rounding. The backward pass walks again instead of
-    keeping what it met: training keeps the input alone. While it runs it has, besides gradients, a
-    copy of the weights and at most 8 gradients by the input of up to 64 MiB together. Inputs of
-    hundreds of columns pay for the second walk where all leaves are reached
-    (`benchmarks/speed/tel_step.py`).
+    Both passes are conditional (Sec. 3): their cost depends on the nodes that samples reach. On the
+    CPU the engine computes (`engine_available`), on a GPU Triton. Otherwise torch computes all
+    nodes, with the same result up to rounding. The backward pass routes samples again, so training
+    stores only the input. While it runs, it needs, in addition to the gradients, a copy of the
+    weights and at most 8 gradients of the input of up to 64 MiB in total. With hundreds of columns,
+    the second routing is expensive if all leaves are reached (`benchmarks/speed/tel_step.py`).
 
     Under autocast the layer computes in its own precision: half-precision input is converted, and
-    the output is float32. A score that is not a number counts as sure, to the right: a NaN in the
-    input is no missing value, and gradients may become NaN of it.
+    the output is float32. A NaN score goes right with certainty. A NaN in the input is not a
+    missing value, and may make gradients NaN.
 
     Examples
     --------
@@ -159,11 +158,11 @@ class TreeEnsembleLayer(nn.Module):
         r"""Draw a new random start.
 
         Weights are uniform in :math:`\pm \gamma / (2 \sqrt{d})` and biases zero, so that scores of
-        normalized input deviate by 0.3 gamma: nearly every sample goes both ways at nearly every
-        split, whatever gamma and d are, and all leaves learn from the first step. (The authors have
-        :math:`\pm 0.01`, with which the splits of a small gamma are hard from the start.)
-        Directions are random, hence no two trees are alike. Leaves are uniform in
-        :math:`\pm 0.01`, as the authors have them: the output begins near zero.
+        normalized input have standard deviation 0.3 gamma. For any gamma and d, nearly every sample
+        goes both ways at nearly every split, and all leaves learn from the first step. (With the
+        authors' :math:`\pm 0.01`, splits with a small gamma are hard from the start.) Directions
+        are random, so trees differ. Leaves are uniform in :math:`\pm 0.01`, as in the authors'
+        code, so the output starts near zero.
         """
         bound = 0.5 * self.gamma * self.in_features**-0.5
         nn.init.uniform_(self.weight, -bound, bound, generator=generator)  # departs: (3)
@@ -174,7 +173,7 @@ class TreeEnsembleLayer(nn.Module):
             self.batch_norm.reset_parameters()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the sum of what the trees expect, (..., out_features).
+        """Return the sum of the expected leaf values, (..., out_features).
 
         Parameters
         ----------
@@ -193,7 +192,7 @@ class TreeEnsembleLayer(nn.Module):
 
     @torch.no_grad()
     def reachable_leaves(self, x: Tensor) -> Tensor:
-        """Count the leaves of each tree that some share of a row reaches.
+        """Count the leaves of each tree that a positive share of a row reaches.
 
         Parameters
         ----------
@@ -215,7 +214,7 @@ class TreeEnsembleLayer(nn.Module):
         return counts.long().reshape(*x.shape[:-1], self.n_estimators)
 
     def _normalized(self, rows: Tensor) -> Tensor:
-        """Normalize without a trace in the running statistics."""
+        """Normalize without updating the running statistics."""
         norm = self.batch_norm
         if norm is None or rows.shape[0] == 0:
             return rows
@@ -234,7 +233,7 @@ class TreeEnsembleLayer(nn.Module):
     from_ensemble = classmethod(convert.from_ensemble)
 
     def extra_repr(self) -> str:
-        """Say what stands between the brackets of ``repr(layer)``."""
+        """Return the arguments in ``repr(layer)``."""
         parts = [
             f"{self.in_features}, {self.out_features}, n_estimators={self.n_estimators}",
             f"max_depth={self.max_depth}, gamma={self.gamma:g}",

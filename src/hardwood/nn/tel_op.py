@@ -1,16 +1,15 @@
-r"""TEL as two torch operators: what soft trees answer, and the exact gradient.
+r"""TEL as two torch operators: the output of soft trees, and its exact gradient.
 
 Hazimeh, Ponomareva, Mol, Tan, Mazumder. The Tree Ensemble Layer: Differentiability meets
 Conditional Computation. ICML 2020. [TEL20]
 
-``hardwood::tree_ensemble`` answers, ``hardwood::tree_ensemble_backward`` has its gradient; both are
-built-in operators to `torch.compile` and others. Each goes the conditional way where there is one:
+``hardwood::tree_ensemble`` computes the output, ``hardwood::tree_ensemble_backward`` its gradient.
+Both look like built-in operators to `torch.compile`. Both use conditional computation if possible:
 by the engine on the CPU (``native/tree/soft.hpp``), by Triton on a GPU (``tel_triton.py``).
-Elsewhere, and on a GPU where samples reach so many leaves that matrix products are the faster way,
-it is the dense definition in the torch of this file, all nodes of all trees level by level. A
-compiler gets to see what is inside of that, since it makes few kernels of many small steps. Where
-nobody looks on, the same functions are called without the operators around them, which take longer
-than a small batch does.
+Otherwise, and on a GPU when samples reach most leaves, so that matrix products are faster, they use
+the dense definition in this file: all nodes of all trees, level by level. A compiler sees through
+that definition and fuses its small steps. Outside of compilation and tracing, the same functions
+are called directly, because the overhead of an operator exceeds the time for a small batch.
 
 ==========  ==========================  ========================================================
 paper       here                        shape
@@ -52,22 +51,22 @@ def _at_depth(of_nodes: Tensor, depth: int) -> Tensor:
 def _in_gammas(x: Tensor, weight: Tensor, bias: Tensor, gamma: float) -> Tensor:
     """Scores (w x + b) / gamma of all splits, (T, m, n)."""
     scores = torch.addmm(bias.reshape(-1, 1), weight.flatten(0, 1), x.T)  # (T m, n)
-    # By a tensor: GPUs multiply by the inverse of a number, and miss the edge u = 1/2 by rounding.
+    # Divide by a tensor: GPUs multiply by the inverse of a number, which rounds the edge u = 1/2.
     return (scores / scores.new_full((), gamma)).reshape(*bias.shape, -1)
 
 
 def _to_the_edge(u: Tensor) -> Tensor:
-    """Distance to the edge of the band where a smooth step becomes sure, at most 1/2."""
+    """Return the distance to the edge of the band of a smooth step, at most 1/2."""
     return torch.where(u.abs() < 0.5, 0.5 - u.abs(), 0.0)
 
 
 def _a_number(u: Tensor) -> Tensor:
-    """Take what is no number for sure, to the right: what a smooth step does by itself."""
+    """Send NaN scores right with certainty, as a smooth step does."""
     return torch.where(u.isnan(), torch.inf, u)
 
 
 def sides(u: Tensor, activation: Activation) -> tuple[Tensor, Tensor]:
-    """[TEL20], Eq. (4): the shares that go left and right, each to its own last place."""
+    """[TEL20], Eq. (4): the shares that go left and right, each to full precision."""
     if activation == "logistic":
         u = _a_number(u)
         return torch.sigmoid(-u), torch.sigmoid(u)
@@ -98,7 +97,7 @@ def _probabilities(to_left: Tensor, to_right: Tensor) -> list[Tensor]:
     levels = [to_left.new_ones((T, 1, n))]
     for depth in range((m + 1).bit_length() - 1):
         above = levels[-1]
-        # Not above - above * S for one of them, which cancels.
+        # above - above * S would lose precision.
         both = [above * _at_depth(side, depth) for side in (to_left, to_right)]
         levels.append(torch.stack(both, dim=2).flatten(1, 2))
     return levels
@@ -162,7 +161,7 @@ def torch_reachable_leaves(
 def engine_forward(
     x: Tensor, weight: Tensor, bias: Tensor, leaves: Tensor, gamma: float, activation: str
 ) -> Tensor:
-    """Answer as `torch_forward` does, in float32 and float64."""
+    """Compute `torch_forward` in the engine, in float32 and float64."""
     answer = x.new_empty((x.shape[0], leaves.shape[2]))
     operators.run_engine("tel_forward", x, weight, bias, leaves, answer, gamma, activation)
     return answer
@@ -178,7 +177,7 @@ def engine_backward(
     activation: str,
     with_x: bool,
 ) -> tuple[Tensor, ...]:
-    """Return the gradients as `torch_backward` does."""
+    """Compute `torch_backward` in the engine."""
     dx, *others = operators.empty_gradients(x, (weight, bias, leaves), with_x)
     outputs = (dx if with_x else None, *others)
     inputs = (x, weight, bias, leaves, slope)
@@ -189,26 +188,26 @@ def engine_backward(
 def engine_reachable_leaves(
     x: Tensor, weight: Tensor, bias: Tensor, gamma: float, activation: str
 ) -> Tensor:
-    """Count as `torch_reachable_leaves` does."""
+    """Compute `torch_reachable_leaves` in the engine."""
     counts = torch.empty((x.shape[0], weight.shape[0]), dtype=torch.int32)
     operators.run_engine("tel_reachable", x, weight, bias, counts, gamma, activation)
     return counts
 
 
 def takes_engine(x: Tensor) -> bool:
-    """Whether the engine computes what depends on `x`."""
+    """Whether the engine is used for `x`."""
     return x.device.type == "cpu" and operators.engine_available()
 
 
 def _may_take_triton(x: Tensor, activation: str) -> bool:
-    """Whether Triton computes if the GPU and the trees are such that it can."""
-    # A logistic split is never sure: there is nothing to leave out.
+    """Whether Triton supports the GPU and the trees."""
+    # A logistic split is never certain, so no node can be skipped.
     is_conditional = activation != "logistic"
     return x.device.type == "cuda" and _HAS_TRITON and torch.version.hip is None and is_conditional
 
 
 def _triton(x: Tensor, weight: Tensor, activation: str) -> ModuleType | None:
-    """Return the module of the GPU's conditional passes where they compute."""
+    """Return the module with the conditional passes on a GPU, if it is used."""
     if not _may_take_triton(x, activation):
         return None
     from hardwood.nn import tel_triton
@@ -221,7 +220,7 @@ def _triton(x: Tensor, weight: Tensor, activation: str) -> ModuleType | None:
 def _forward(
     x: Tensor, weight: Tensor, bias: Tensor, leaves: Tensor, gamma: float, activation: str
 ) -> tuple[Tensor, Tensor]:
-    """Answer by soft trees, see `torch_forward`; and the order that Triton goes back in."""
+    """Return the output (see `torch_forward`) and the order of Triton's backward pass."""
     parts = (part.contiguous() for part in (x, weight, bias, leaves))
     inputs = (*parts, gamma, activation)
     triton = _triton(x, weight, activation)
@@ -252,7 +251,7 @@ def _backward(
     parts = (part.contiguous() for part in (x, weight, bias, leaves, slope))
     inputs = (*parts, gamma, activation)
     triton = _triton(x, weight, activation)
-    # Triton adds gradients up in the order in which they come.
+    # Triton sums gradients in varying order.
     if triton is None or torch.are_deterministic_algorithms_enabled():
         run: Any = engine_backward if takes_engine(x) else torch_backward
         return run(*inputs, with_x)
@@ -307,7 +306,7 @@ tree_ensemble_backward.register_autograd(
 
 
 def _direct_backward(*inputs: Any) -> tuple[Tensor, ...]:
-    # The operator knows that there is no second derivative.
+    # The operator refuses second derivatives.
     return (tree_ensemble_backward if torch.is_grad_enabled() else _backward)(*inputs)
 
 
@@ -333,7 +332,7 @@ def answer(
     if torch.compiler.is_compiling():
         if not (takes_engine(x) or _may_take_triton(x, activation)):
             run = _Transparent.apply
-    # Somebody who follows what tensors go through, or tensors without numbers, need operators.
+    # Tracing and tensors without data need operators.
     elif _get_current_dispatch_mode() is None and type(x) in (Tensor, nn.Parameter):
         run = _Direct.apply
     return run(x, weight, bias, leaves, gamma, activation)[0]
@@ -342,9 +341,9 @@ def answer(
 def reachable_leaves(
     x: Tensor, weight: Tensor, bias: Tensor, gamma: float, activation: str
 ) -> Tensor:
-    """Return how many leaves of each tree each sample reaches, (n, T) int32."""
+    """Return the number of leaves that each sample reaches in each tree, (n, T) int32."""
     triton = _triton(x, weight, activation)
     by_cpu: Any = engine_reachable_leaves if takes_engine(x) else torch_reachable_leaves
     run = by_cpu if triton is None else triton.reachable_leaves
-    with torch.cuda.device_of(x):  # changes nothing elsewhere
+    with torch.cuda.device_of(x):  # has no effect on other devices
         return run(x.contiguous(), weight.contiguous(), bias.contiguous(), gamma, activation)

@@ -182,26 +182,26 @@ def print_two_point(rows: Rows) -> None:
         table.add(**row)
 
 
-def show(run: Run, asked: list[str], pictures: Path) -> None:
+def show(run: Run, figures: list[str], pictures: Path) -> None:
     """Print and draw everything that is recorded."""
     numbers = bandit_regression.NAMES
-    if "2" in asked and (rows := accuracy_rows(run, QUERIES)):
+    if "2" in figures and (rows := accuracy_rows(run, QUERIES)):
         print_curves("bandit_accuracy", "Figure 2: accuracy on held-out rows, percent", rows)
         print_floors(rows)
         draw(rows, CURVES, "held-out accuracy, %", pictures / "bandit_accuracy.png")
-    if "3" in asked and (rows := one_point_rows(run, numbers)):
+    if "3" in figures and (rows := one_point_rows(run, numbers)):
         print_curves("bandit_one_point", "Figure 3: one-point feedback, test RMSE", rows)
         titles = bandit_regression.LEARNERS
         draw(rows, titles, "test RMSE", pictures / "bandit_one_point.png")
-    if "6" in asked and (rows := two_point_rows(run, numbers)):
+    if "6" in figures and (rows := two_point_rows(run, numbers)):
         print_two_point(rows)
 
 
-def work(run: Run, asked: list[str], names: list[str]) -> None:
-    if "2" in asked:
+def work(run: Run, figures: list[str], names: list[str]) -> None:
+    if "2" in figures:
         bandit_curves.work(run, [name for name in names if name in QUERIES], list(CURVES))
     for part in ("3", "6"):
-        if part in asked:
+        if part in figures:
             numbers = [name for name in names if name in bandit_regression.NAMES]
             bandit_regression.work(run, numbers, METHODS[part])
 

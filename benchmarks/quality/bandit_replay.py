@@ -172,7 +172,7 @@ def work(run: Run, names: list[str], learners: list[Learner]) -> None:
                 if is_alone:
                     work_on(run, name, learner)
                 else:
-                    print(f"{name} {learner.name}: another process is at it.", flush=True)
+                    print(f"{name} {learner.name}: another process is working on it.", flush=True)
 
 
 # --- results ----------------------------------------------------------------------------------

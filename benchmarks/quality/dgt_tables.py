@@ -58,7 +58,7 @@ COLUMNS = [
 ]
 
 
-def asked(tables: list[int], names: list[str], methods: list[str]) -> Iterator[Pair]:
+def selected(tables: list[int], names: list[str], methods: list[str]) -> Iterator[Pair]:
     """Yield the data sets and methods of some tables, restricted to given names and methods."""
     for name in names or TASKS:
         task = TASKS[name]
@@ -110,7 +110,7 @@ def main() -> int:
         one_thread()
     warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
     tables = [int(table) for table in arguments.tables]
-    pairs = list(asked(tables, arguments.names, arguments.methods))
+    pairs = list(selected(tables, arguments.names, arguments.methods))
     with tempfile.TemporaryDirectory() as scratch:
         run = run_of(arguments, RECORDED, scratch)
         if not arguments.report:

@@ -142,8 +142,8 @@ def main() -> int:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch, warnings.catch_warnings():
         warnings.filterwarnings("ignore", module="sklearn")  # a linear SVM that has not converged
-        asked = run_of(arguments, RECORDED, scratch)
-        run = PaperRun(**vars(asked))
+        base = run_of(arguments, RECORDED, scratch)
+        run = PaperRun(**vars(base))
         pairs = [
             (task_of(name), method_of(method, task_of(name)))
             for name in arguments.names

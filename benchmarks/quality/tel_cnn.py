@@ -307,7 +307,7 @@ def report(found: list[Entry]) -> None:
         )
 
 
-def asked_for() -> Any:
+def parsed_options() -> Any:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--names", nargs="+", choices=NAMES, default=list(NAMES))
@@ -326,7 +326,7 @@ def asked_for() -> Any:
 
 
 def main() -> None:
-    options = asked_for()
+    options = parsed_options()
     settings = {"draws": options.draws, "rungs": options.rungs}
     name = "tel_cnn" if options.by == "accuracy" else f"tel_cnn_by_{options.by}"
     record = Networks(None if options.quick else file_of(name, options.out), settings)

@@ -9,7 +9,7 @@ nothing and exits with status 1 if the page does not agree with the results.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -281,13 +281,52 @@ def table_2() -> list[str]:
     ]
 
 
+# Headers of the speed tables, here and on the page about bandits, for keys that are too short.
+HEADERS = {
+    "k": "actions",
+    "d": "columns",
+    "h": "depth",
+    "n": "batch",
+    "first": "leaves, first epoch",
+    "last": "leaves, last epoch",
+    "ours": "hardwood",
+    "dense": "PyTorch",
+    "logistic": "PyTorch, logistic",
+    "smooth": "PyTorch, smooth step",
+    "ratio": "times as fast",
+    "verdict": "floor kept",
+    "ours_ms": "layer",
+    "dense_ms": "PyTorch",
+    "logistic_ms": "PyTorch, logistic",
+    "over_dense": "times as fast",
+    "ours_python_ms": "layer, from Python",
+    "dense_python_ms": "PyTorch, from Python",
+    "vw": "VW",
+    "vw_text": "VW, text",
+    "vw_cache": "VW, cache",
+    "torch": "PyTorch",
+    "over_vw": "times VW",
+    "over_torch": "times PyTorch",
+    "options": "VW's options",
+    "beside": "meanwhile",
+    "learned": "rounds learned per second",
+    "early": "after 15 %",
+    "late": "at the end",
+    "growth": "growth, %",
+}
+
+
+def headers(columns: Iterable[str]) -> list[str]:
+    return [HEADERS.get(key, key) for key in columns]
+
+
 def speed(name: str, columns: dict[str, str]) -> list[str]:
     """Return a recorded speed table: keys of its rows, and the formats of their values."""
     records = read(file_of(name))
     if not records:
         return NOT_RECORDED
     rows = [[_cell(r.result.get(key), form) for key, form in columns.items()] for r in records]
-    return [records[0].provenance["title"], "", *markdown(list(columns), rows)]
+    return [records[0].provenance["title"], "", *markdown(headers(columns), rows)]
 
 
 def _cell(value: Any, form: str) -> str:
@@ -375,7 +414,7 @@ def gpu() -> list[str]:
     columns |= dict.fromkeys(("ours_ms", "dense_ms", "logistic_ms"), ".2f")
     columns |= {"over_dense": ".1f", "ours_python_ms": ".2f", "dense_python_ms": ".2f"}
     rows = [[_cell(row.get(key), form) for key, form in columns.items()] for row in found]
-    return markdown(list(columns), rows)
+    return markdown(headers(columns), rows)
 
 
 def picture(name: str, words: str) -> list[str]:

@@ -29,7 +29,7 @@ from hardwood import TreeClassifier, TreeRegressor
 TEST_PART, VALIDATION_PART = 0.2, 0.25  # the second of what is not for testing
 CART_DEPTHS = (*range(1, 13), None)
 PENALTIES = tuple(np.logspace(-3, 3, 7))
-N_SEEDS, N_SEEDS_STORED, N_SEEDS_QUICK = 10, 5, 2
+N_SEEDS, N_SEEDS_QUICK = 10, 2
 QUICK_TIME_LIMIT = 2.0
 N_PROCESSES = 2
 
@@ -153,8 +153,7 @@ def measure(name: str, folder: Path | None, is_quick: bool) -> Result | None:
     table = table_of(question, folder)
     if table is None:
         return None
-    n_seeds = N_SEEDS if question.load is not None else N_SEEDS_STORED
-    n_seeds = N_SEEDS_QUICK if is_quick else n_seeds
+    n_seeds = N_SEEDS_QUICK if is_quick else N_SEEDS
     with ProcessPoolExecutor(N_PROCESSES, get_context("spawn")) as pool:
         calls = [pool.submit(one_seed, question, folder, seed, is_quick) for seed in range(n_seeds)]
         seeds = [call.result() for call in calls]

@@ -164,7 +164,7 @@ def bulk_table(is_quick: bool) -> bool:
         [
             Column("k", "actions"),
             Column("d", "columns"),
-            Column("h", "height"),
+            Column("h", "depth"),
             Column("ours", "hardwood", ",.0f"),
             Column("vw_text", "VW, text", ",.0f"),
             Column("vw_cache", "VW, cache", ",.0f"),
@@ -222,7 +222,7 @@ def rounds_table(is_quick: bool) -> bool:
         [
             Column("k", "actions"),
             Column("d", "columns"),
-            Column("h", "height"),
+            Column("h", "depth"),
             Column("method", "method", width=9, words=True),
             Column("ours", "hardwood, us", ".1f"),
             Column("vw", "VW, us", ".1f"),
@@ -345,9 +345,9 @@ def decide_table(is_quick: bool) -> bool:
         [
             Column("k", "actions"),
             Column("d", "columns"),
-            Column("h", "height"),
+            Column("h", "depth"),
             Column("method", "method", width=9, words=True),
-            Column("beside", "beside", width=8, words=True),
+            Column("beside", "meanwhile", width=8, words=True),
             Column("learned", "rounds learned/s", ",.0f"),
             Column("p50", "p50", ".1f"),
             Column("p99", "p99", ".1f"),
@@ -410,7 +410,7 @@ def memory_table(is_quick: bool) -> bool:
             Column("early", "after 15 %", ".1f"),
             Column("late", "at the end", ".1f"),
             Column("growth", "growth, %", ".1f"),
-            Column("us", "us a round", ".2f"),
+            Column("us", "us per round", ".2f"),
             Column("verdict", ""),
         ],
         kept=not is_quick,

@@ -122,7 +122,7 @@ def peers(n: int, rounds: int, kept: bool) -> bool:
         table.add(h=h, **figures, **floors, **verdict(passed))
     return table.finish(
         "CART leaves, CART path: leaves of scikit-learn's tree and mean splits on a row's way, "
-        "which shows that it has the depth it is compared at.",
+        "which shows that its depth is as stated.",
         "x tree_.apply, x onnxruntime and x LightGBM compare ObliqueTree.apply; x CART predict "
         "compares ObliqueTree.predict. LightGBM: 100 trees of 31 leaves.",
     )

@@ -566,7 +566,7 @@ def test_the_score_of_the_report_is_that_of_the_chosen_tree(wedges):
 def test_a_candidate_describes_itself():
     tao = TAO(l1=0.03, l2=10.0, max_sweeps=1)
     assert str(Candidate("axis", 3)) == "axis-aligned, depth 3"
-    words = "TAO from CO2, depth 8, restart 2, l1 0.03, l2 10, distilled (12x rows, noise 0.05)"
+    words = "TAO from CO2, depth 8, restart 2, l1 0.03, l2 10, distilled 12x, noise 0.05"
     assert str(Candidate("co2", 8, tao, Augmentation(12, 0.05), 2)) == words
 
 

@@ -88,7 +88,7 @@ class Candidate:
             parts.append(f"l1 {self.tao.l1:g}, l2 {self.tao.l2:g}")
         if self.augmentation is not None:
             rows, noise = self.augmentation.rows_per_row, self.augmentation.noise
-            parts.append(f"distilled ({rows:g}x rows, noise {noise:g})")
+            parts.append(f"distilled {rows:g}x, noise {noise:g}")
         return ", ".join(parts)
 
     @property

@@ -102,8 +102,7 @@ class FitReport(Report):
         )
 
     def _blocks(self) -> Sequence[Block]:
-        scores = [f"{self.metric} (training)", f"{self.metric} (validation)"]
-        header = ["", "candidate", *scores, "depth", "leaves", "seconds", "outcome"]
+        header = ["", "candidate", "training", "validation", "depth", "leaves", "seconds", "outcome"]
         rows = [
             [
                 str(trial.number),
@@ -120,7 +119,7 @@ class FitReport(Report):
         seconds = f"The fit took {self.seconds:.1f} seconds."
         facts = [self.rows, self.teacher, self.ending, self.finish, seconds]
         return [
-            TextTable.of("Candidates", header, rows, text_columns=(1, 7)),
+            TextTable.of(f"Candidates, scored by {self.metric}", header, rows, text_columns=(1, 7)),
             Text("\n".join(fact for fact in facts if fact)),
         ]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from hardwood.text.numbers import printable, shortened
 
-MAX_CELL = 72  # characters of a text cell in a terminal; HTML shows all
+MAX_CELL = 88  # characters of a text cell in a terminal; HTML shows all
 _GAP = "  "
 
 

@@ -132,8 +132,8 @@ WEIGHTED = "a,y,w\n" + "".join(f"{i},{0.7 * i},{{}}\n" for i in range(40))
 @pytest.mark.parametrize(
     ("content", "options", "words"),
     [
-        ("a,y\n" + "1,.5\n" * 20, [], "at least two different rows"),
-        ("a,y\n" + "1,2\n" * 20, ["--task", "regression"], "at least two different rows"),
+        ("a,y\n" + "1,.5\n" * 20, [], "at least two distinct rows"),
+        ("a,y\n" + "1,2\n" * 20, ["--task", "regression"], "at least two distinct rows"),
         (WEIGHTED.format(*["1e308"] * 40), ["--weight", "w"], "'w' contains 1e+308"),
         (WEIGHTED.format("1e300", *["1"] * 39), ["--weight", "w"], "'w' contains 1e+300"),
     ],

@@ -102,7 +102,8 @@ class FitReport(Report):
         )
 
     def _blocks(self) -> Sequence[Block]:
-        header = ["", "candidate", "training", "validation", "depth", "leaves", "seconds", "outcome"]
+        header = ["", "candidate", "training", "validation"]
+        header += ["depth", "leaves", "seconds", "outcome"]
         rows = [
             [
                 str(trial.number),

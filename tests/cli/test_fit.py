@@ -175,7 +175,7 @@ def test_layers_are_recorded(run, mixed_csv, tmp_path):
         (["--method", "dgt", "--layers", 0], "--layers must be an integer from 1 to 16"),
         (["--method", "cart"], "'cart' is not one of"),
         (["--method", "dgt", "--training", "optimizer=lbfgs"], "--training optimizer must be"),
-        (["--method", "dgt", "--training", "optimize=adam"], "--training takes NAME=VALUE"),
+        (["--method", "dgt", "--training", "optimize=adam"], "--training needs NAME=VALUE"),
         (["--method", "tao", "--init", "absent.hardwood"], "there is no file absent.hardwood"),
         (["--method", "tao", "--early-stopping", "maybe"], "must be auto, yes or no"),
         (["--method", "tao", "--validation-fraction", 2], "validation_fraction must be"),

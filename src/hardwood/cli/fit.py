@@ -73,10 +73,15 @@ def fit(
 ) -> None:
     """Learn a model from a table, score it on held-out rows, and write a model file.
 
-    The default method searches for the best single tree: many kinds of trees compete within a
-    time limit. Other methods learn in one way: `dgt` and `dgt-forest` by gradient descent, `tao` by
-    alternating optimization, `non-greedy` on a bound of the loss, `reinforced` by policy gradients,
-    `greedy` split by split, `tel` an ensemble of soft trees, `latent` a latent tree.
+    The default method, `tree`, searches for the best single tree within a time limit. Others:
+
+    - `dgt`, `dgt-forest`: a tree or a forest, by gradient descent
+    - `tao`: a tree, by alternating optimization
+    - `non-greedy`: a deep tree, by gradient descent on a bound of the loss
+    - `reinforced`: a tree, by policy gradients
+    - `greedy`: a tree, split by split, with axis-aligned, random, OC1 or CO2 splits
+    - `tel`: an ensemble of soft trees
+    - `latent`: a latent tree with a predictor on top
 
     The model learns from the training rows only; with --test-fraction 0, from all rows. The
     file is written to the current folder unless --output says otherwise; an existing file is

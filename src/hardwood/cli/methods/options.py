@@ -21,8 +21,7 @@ from hardwood.cli.methods.sentences import help_of
 from hardwood.cli.read import open_model
 from hardwood.parameters import Check, Parameters, Values, real
 
-# Parameters that all methods share and that have an option of their own (--jobs, --seed,
-# --class-weight), and those that a command cannot give.
+# Parameters with a shared option (--jobs, --seed, --class-weight), and those without an option.
 _NO_OPTIONS = {"n_jobs", "random_state", "class_weight", "verbose", "callbacks", "warm_start"}
 
 
@@ -33,17 +32,17 @@ class MethodOption:
     Attributes
     ----------
     name
-        Of the parameter; the option is the same with dashes.
+        Name of the parameter; the option has dashes instead of underscores.
     values
-        What it takes.
+        Kind, range and choices of its values.
     check
-        Raises ValueError for a value that the learner would refuse.
+        Raises ValueError for values that the learner refuses.
     default
-        In words.
+        The default in words.
     help
-        A sentence.
+        What it does, in a sentence.
     base
-        For a parameter that holds settings of its own: their default.
+        Default of a parameter that is a group of settings, such as `training`.
     """
 
     name: str
@@ -109,7 +108,7 @@ class ParsedValue:
     value: Any
 
 
-# Parameters of nearly every method, which the help shows after those of the method at hand.
+# Parameters of nearly every method, which the help shows last.
 _LAST = ("loss", "early_stopping", "validation_fraction", "training")
 
 
@@ -141,7 +140,7 @@ def options_of(method: MethodName) -> dict[str, MethodOption]:
 
 
 def _values_of_estimator(name: str, defaults: list[Any]) -> Values:
-    """Say what a parameter takes that is the estimator's alone, and no field of the learner."""
+    """Describe the values of a parameter that only the estimator has, not the learner."""
     if name == "loss":
         return Values("text", or_auto="auto" in defaults)
     if name == "init":
@@ -154,7 +153,7 @@ def _values_of_estimator(name: str, defaults: list[Any]) -> Values:
 
 
 def _check_of_estimator(values: Values) -> Check:
-    """Check the kind alone: the estimator checks the range when it learns."""
+    """Check only the kind of a value: the estimator checks the range when it learns."""
 
     def check(name: str, value: Any) -> Any:
         is_number = values.kind == "real" and not (values.or_none and value is None)
@@ -176,7 +175,7 @@ def _default_words(name: str, defaults: list[Any], values: Values) -> str:
 
 
 def _names(base: Any) -> str:
-    """Name the settings that a parameter holds."""
+    """List the settings in the group of a parameter."""
     if not isinstance(base, Parameters):
         return ""
     return f" Names: {', '.join(each.name for each in fields(base))}."
@@ -216,7 +215,7 @@ def value_of(value: Any, option: MethodOption) -> Any:
 
 
 def _value(text: str, values: Values) -> Any:
-    """Read a value of a kind; text that is none of it is returned as it is, to be refused."""
+    """Convert text to a value; return other text unchanged, so that the check refuses it."""
     if values.or_none and text == "none":
         return None
     if text in values.words:
@@ -241,13 +240,13 @@ def _number(text: str, *kinds: Callable[[str], Any]) -> Any:
 
 
 def _setting(text: str, option: str, base: Parameters) -> tuple[str, Any]:
-    """Read ``NAME=VALUE`` for a parameter that holds settings of its own."""
+    """Read one ``NAME=VALUE`` of a parameter that is a group of settings."""
     known = {each.name: each for each in fields(base)}
     name, _, value = text.partition("=")
     name = name.strip().replace("-", "_")
     if name not in known or not value:
         raise CommandError(
-            f"{option} takes NAME=VALUE, and has the names {', '.join(known)}; got {text!r:.200}."
+            f"{option} needs NAME=VALUE with one of the names {', '.join(known)}; got {text!r:.99}."
         )
     found = _value(value.strip(), known[name].metadata["values"])
     known[name].metadata["check"](f"{option} {name}", found)
@@ -255,12 +254,12 @@ def _setting(text: str, option: str, base: Parameters) -> tuple[str, Any]:
 
 
 def _start(value: Any, option: str, values: Values) -> Any:
-    """Return a word that says how a start is grown, or the model of a file to start from."""
+    """Return the name of a greedy splitter, or the model in a file."""
     if value is None or value in values.words:
         return value
     if not Path(value).exists():
         raise CommandError(
-            f"{option} takes {', '.join(values.words)} or a model file; there is no file {value}."
+            f"{option} needs {', '.join(values.words)} or a model file; there is no file {value}."
         )
     return open_model(Path(value))
 

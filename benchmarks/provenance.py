@@ -92,7 +92,9 @@ def _unchanging() -> Provenance:
 def _sources_are_committed() -> bool | None:
     """Return whether all sources are as in the commit; None outside a checkout."""
     changed = _git("status", "--porcelain", "--", *_SOURCES, _NOT_SOURCES)
-    return None if changed is None else not changed and _runs_these_sources()
+    if changed is None:
+        return None
+    return not changed and _runs_these_sources() and engine_is_current(_engine(), _ROOT / "native")
 
 
 def _runs_these_sources() -> bool:
@@ -106,6 +108,20 @@ def _runs_these_sources() -> bool:
         and (imported / path.relative_to(own)).read_bytes() == path.read_bytes()
         for path in own.rglob("*.py")
     )
+
+
+def engine_is_current(engine: Path | None, sources: Path) -> bool:
+    """Return whether the engine was built after its last source changed; True without an engine."""
+    if engine is None:
+        return True
+    built = engine.stat().st_mtime
+    return all(path.stat().st_mtime <= built for path in sources.rglob("*") if path.is_file())
+
+
+def _engine() -> Path | None:
+    """Return the imported engine, which layers of torch do not need."""
+    native = _imported("hardwood._native")
+    return None if native is None else Path(native.__file__)
 
 
 def _git(*arguments: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import sys
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.provenance import is_clean, is_quiet, provenance  # noqa: E402
+from benchmarks.provenance import engine_is_current, is_clean, is_quiet, provenance  # noqa: E402
 from benchmarks.quality.ledger import Ledger  # noqa: E402
 from benchmarks.record import (  # noqa: E402
     RESULTS,
@@ -71,6 +72,19 @@ def test_a_checkout_of_unknown_state_is_not_clean(state, is_known_clean):
 )
 def test_a_machine_of_unknown_load_is_not_quiet(load, cores, is_idle):
     assert is_quiet({"load_at_start": load, "cores": cores}) is is_idle
+
+
+def test_an_engine_older_than_its_sources_is_not_clean(tmp_path):
+    sources, engine = tmp_path / "native", tmp_path / "engine.so"
+    sources.mkdir()
+    (sources / "tree.hpp").touch()
+    engine.touch()
+    os.utime(sources / "tree.hpp", (100, 100))
+    os.utime(engine, (200, 200))
+    assert engine_is_current(engine, sources)
+    os.utime(sources / "tree.hpp", (300, 300))
+    assert not engine_is_current(engine, sources)
+    assert engine_is_current(None, sources)
 
 
 def test_what_is_written_is_read_back(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import os
@@ -11,6 +12,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+import hardwood
+from hardwood import report
+from hardwood.cli import app as cli
 from hardwood.model import ObliqueTree
 from hardwood.report.description import readable_record
 from hardwood.report.feature_use import feature_use
@@ -336,3 +340,26 @@ def test_describe_prints_the_cost_and_cuts_long_tables(run, classifier_file, tmp
     assert "... and 2 more features" in printed
     assert "mean:" not in printed  # it knows no rows
     assert len(json.loads(run("describe", "wide.hardwood", "--json").stdout)["features"]) == 12
+
+
+@pytest.mark.parametrize(
+    ("command", "function", "names"),
+    [
+        (cli.compare, hardwood.compare, {"folds": "cv", "time_limit": "time_limit"}),
+        (
+            cli.tune,
+            hardwood.tune,
+            {"validation_fraction": "validation", "sampler": "sampler", "pruner": "pruner"},
+        ),
+        (cli.analyze, report.analyze, {"repeats": "n_repeats"}),
+        (cli.benchmark, report.benchmark, {"seconds": "seconds"}),
+        (cli.describe, report.describe, {"terms": "max_terms"}),
+        (cli.show, ObliqueTree.show, {"rows": "max_rows"}),
+        (cli.prune, ObliqueTree.prune, {"min_samples": "min_samples"}),
+    ],
+    ids=["compare", "tune", "analyze", "benchmark", "describe", "show", "prune"],
+)
+def test_defaults_are_those_of_the_library(command, function, names):
+    options, arguments = (inspect.signature(each).parameters for each in (command, function))
+    for option, argument in names.items():
+        assert options[option].default == arguments[argument].default

@@ -22,7 +22,7 @@ from hardwood.learn import Huber, Quantile, losses
 from hardwood.model import LatentTreeModel
 from held_out import held_out_rows
 from reference import latent as reference
-from reference import losses as twin
+from reference import losses as reference_losses
 
 torch = pytest.importorskip("torch", reason="latent trees are learned by torch")
 
@@ -191,12 +191,12 @@ def test_losses_of_numbers_are_the_engines(loss, diabetes):
     rng = np.random.default_rng(0)
     f, y = rng.normal(size=(20, 2)), np.abs(rng.normal(size=(20, 2)))
     arguments = [made.parameter] if made.name in ("huber", "quantile") else []
-    expected = getattr(twin, made.name)(f, y, *arguments)
+    expected = getattr(reference_losses, made.name)(f, y, *arguments)
     scores = torch.from_numpy(f).requires_grad_()
     found = row_losses(made, scores, torch.from_numpy(y))
     np.testing.assert_allclose(found.detach(), expected, rtol=1e-12)
     found.sum().backward()
-    gradient = getattr(twin, f"{made.name}_gradient")(f, y, *arguments)
+    gradient = getattr(reference_losses, f"{made.name}_gradient")(f, y, *arguments)
     np.testing.assert_allclose(scores.grad, gradient, rtol=1e-12)
     X, y = diabetes
     assert np.isfinite(LatentTreeRegressor(loss=loss, **QUICK).fit(X, y).predict(X)).all()
@@ -213,9 +213,9 @@ def test_losses_of_classes_are_the_engines(name):
     y = rng.integers(0, 2, (20, 1)).astype(float)
     scores = torch.from_numpy(f).requires_grad_()
     found = row_losses(made, scores, torch.from_numpy(y))
-    np.testing.assert_allclose(found.detach(), getattr(twin, name)(f, y), rtol=1e-10)
+    np.testing.assert_allclose(found.detach(), getattr(reference_losses, name)(f, y), rtol=1e-10)
     found.sum().backward()
-    gradient = getattr(twin, f"{name}_gradient")(f, y)
+    gradient = getattr(reference_losses, f"{name}_gradient")(f, y)
     np.testing.assert_allclose(scores.grad, gradient, rtol=1e-8, atol=1e-12)
 
 
@@ -223,7 +223,9 @@ def test_a_function_as_loss_follows_the_built_in_one():
     X, y = load_iris(return_X_y=True)
 
     def cross_entropy(scores, index):
-        return twin.cross_entropy(scores, index), twin.cross_entropy_gradient(scores, index)
+        return reference_losses.cross_entropy(
+            scores, index
+        ), reference_losses.cross_entropy_gradient(scores, index)
 
     built_in = LatentTreeClassifier(**QUICK).fit(X, y)
     own = LatentTreeClassifier(loss=cross_entropy, **QUICK).fit(X, y)
@@ -234,7 +236,7 @@ def test_a_function_as_loss_follows_the_built_in_one():
     )
 
     def gradient_only(scores, index):
-        return twin.cross_entropy_gradient(scores, index)
+        return reference_losses.cross_entropy_gradient(scores, index)
 
     blind = LatentTreeClassifier(loss=gradient_only, **QUICK).fit(X, y)
     assert blind.score(X, y) > 0.8

@@ -10,7 +10,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, loa
 from hardwood import DGTClassifier, DGTRegressor
 from hardwood.learn import Quantile, Relaxation, Training
 from hardwood.learn.dgt import DGT
-from reference import losses as twin
+from reference import losses as reference
 
 ALL_RELAXATIONS = [
     Relaxation(path=path, routing=routing)
@@ -208,7 +208,7 @@ def test_history_of_an_annealed_tree_watches_the_hard_one(cancer):
 
 
 def cross_entropy(scores, index):
-    return twin.cross_entropy(scores, index), twin.cross_entropy_gradient(scores, index)
+    return reference.cross_entropy(scores, index), reference.cross_entropy_gradient(scores, index)
 
 
 @pytest.mark.parametrize("relaxation", ALL_RELAXATIONS, ids=words)
@@ -230,7 +230,7 @@ def test_a_function_as_loss_follows_the_built_in_one(relaxation, iris):
 
 def test_a_gradient_alone_will_do_for_annealed_routing(iris):
     model = DGTClassifier(
-        loss=lambda f, y: twin.cross_entropy_gradient(f, y),
+        loss=lambda f, y: reference.cross_entropy_gradient(f, y),
         relaxation=Relaxation(path="product", routing="annealed"),
         max_depth=3,
         random_state=0,

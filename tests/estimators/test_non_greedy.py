@@ -119,7 +119,7 @@ def test_auto_with_early_stopping_ends_where_the_validation_loss_was_smallest(di
 
 
 def test_the_start_never_sees_the_validation_part(digits, monkeypatch):
-    """Else it would be judged on what it knows."""
+    """Otherwise it would be evaluated on rows it was trained on."""
     X, _, y, _ = digits
     seen = []
     original = learner.start_from

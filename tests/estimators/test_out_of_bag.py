@@ -139,7 +139,7 @@ def test_rows_of_the_validation_part_are_unknown(table):
 
 
 def test_the_score_is_one_of_unseen_rows():
-    """Where nothing can be learned, rows that taught a tree are predicted well and others not."""
+    """On noise, a tree predicts its training rows well and other rows badly."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 5)), rng.integers(0, 2, 200)
     model = DGTForestClassifier(

@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import hardwood
 from hardwood import DGTClassifier
-from reference import losses as twin
+from reference import losses as reference
 
 OPTIONS = {"max_depth": 3, "max_epochs": 120, "random_state": 0}
 NAMES = ["north", "south", "east"]
@@ -139,7 +139,7 @@ def test_a_start_is_where_learning_begins(table, model):
 
 
 def labelwise(scores, labels):
-    values = sum(twin.logistic(scores[:, [j]], labels[:, [j]]) for j in range(scores.shape[1]))
+    values = sum(reference.logistic(scores[:, [j]], labels[:, [j]]) for j in range(scores.shape[1]))
     gradient = 1 / (1 + np.exp(-scores)) - labels
     return values / scores.shape[1], gradient / scores.shape[1]
 

@@ -14,7 +14,7 @@ import hardwood
 from hardwood import ObliqueForest, TELClassifier, TELRegressor
 from hardwood.model import TreeEnsemble
 from held_out import held_out_rows
-from reference import losses as twin
+from reference import losses as reference
 
 QUICK = {"n_estimators": 4, "max_depth": 3, "max_epochs": 30, "random_state": 0}
 
@@ -65,7 +65,9 @@ def test_a_function_as_loss_follows_the_built_in_one():
     X, y = load_iris(return_X_y=True)
 
     def cross_entropy(scores, index):
-        return twin.cross_entropy(scores, index), twin.cross_entropy_gradient(scores, index)
+        return reference.cross_entropy(scores, index), reference.cross_entropy_gradient(
+            scores, index
+        )
 
     built_in = TELClassifier(**QUICK).fit(X, y)
     own = TELClassifier(loss=cross_entropy, **QUICK).fit(X, y)

@@ -18,7 +18,7 @@ from hardwood import DGTClassifier, DGTRegressor, ObliqueTree
 from hardwood.errors import FitInterruptedWarning
 from hardwood.learn import Training
 from hardwood.learn.losses import CrossEntropy, Custom, Huber, Logistic, Quantile
-from reference import losses as twin
+from reference import losses as reference
 
 
 @pytest.fixture(scope="module")
@@ -111,15 +111,17 @@ def test_loss_objects_are_taken_as_they_are(cancer):
 
 
 def squared(prediction, target):
-    return twin.squared_error(prediction, target), twin.squared_error_gradient(prediction, target)
+    return reference.squared_error(prediction, target), reference.squared_error_gradient(
+        prediction, target
+    )
 
 
 def squared_gradient(prediction, target):
-    return twin.squared_error_gradient(prediction, target)
+    return reference.squared_error_gradient(prediction, target)
 
 
 def cross_entropy(scores, index):
-    return twin.cross_entropy(scores, index), twin.cross_entropy_gradient(scores, index)
+    return reference.cross_entropy(scores, index), reference.cross_entropy_gradient(scores, index)
 
 
 def test_a_function_as_loss_follows_the_built_in_one(iris):

@@ -1,4 +1,4 @@
-"""The layer's forward pass and gradient: the definition, the NumPy twin, the engine."""
+"""The layer's forward pass and gradient: the definition, the NumPy reference, the engine."""
 
 from __future__ import annotations
 

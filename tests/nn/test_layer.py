@@ -203,12 +203,12 @@ def test_state_and_copies(layers, bias):
     stream.seek(0)
     other = DenseGradientTree(4, 2, 3, layers=layers, bias=bias)
     other.load_state_dict(torch.load(stream, weights_only=True))
-    for twin in (other, copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
-        assert torch.equal(twin(x), layer(x))
-        assert twin.state_dict().keys() == layer.state_dict().keys()
+    for copied in (other, copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
+        assert torch.equal(copied(x), layer(x))
+        assert copied.state_dict().keys() == layer.state_dict().keys()
         with torch.no_grad():
-            twin.leaves += 1
-        assert not torch.equal(twin(x), layer(x))
+            copied.leaves += 1
+        assert not torch.equal(copied(x), layer(x))
 
 
 def test_the_names_of_parameters_are_a_promise():

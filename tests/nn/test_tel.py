@@ -121,8 +121,8 @@ def test_gradients_equal_the_numpy_twin(activation, way):
     for f, e in zip(found, gradients, strict=True):
         np.testing.assert_allclose(f, e, rtol=0, atol=1e-12)
     counts = way.reachable_leaves(*case[:3], 0.5, activation)
-    of_twin = reference.reachable_leaves(x, weight, bias, 0.5, activation)
-    np.testing.assert_array_equal(counts, of_twin)
+    of_reference = reference.reachable_leaves(x, weight, bias, 0.5, activation)
+    np.testing.assert_array_equal(counts, of_reference)
 
 
 @each_way
@@ -464,12 +464,12 @@ def test_state_and_copies(batch_norm, bias):
     stream.seek(0)
     other = make_layer(batch_norm=batch_norm, bias=bias).eval()
     other.load_state_dict(torch.load(stream, weights_only=True))
-    for twin in (other, copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
-        assert torch.equal(twin(x), layer(x))
-        assert twin.state_dict().keys() == layer.state_dict().keys()
+    for copied in (other, copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
+        assert torch.equal(copied(x), layer(x))
+        assert copied.state_dict().keys() == layer.state_dict().keys()
         with torch.no_grad():
-            twin.leaves += 1
-        assert not torch.equal(twin(x), layer(x))
+            copied.leaves += 1
+        assert not torch.equal(copied(x), layer(x))
 
 
 def test_the_names_of_parameters_are_a_promise():

@@ -1,4 +1,4 @@
-"""Claims of the DGT paper (Karthikeyan et al., TMLR 2022), held against the NumPy twin."""
+"""Claims of the DGT paper (Karthikeyan et al., TMLR 2022), held against the NumPy reference."""
 
 from __future__ import annotations
 

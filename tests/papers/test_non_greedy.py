@@ -1,7 +1,7 @@
-"""Claims of the non-greedy paper (Norouzi et al., NIPS 2015), held against the NumPy twin.
+"""Claims of the non-greedy paper (Norouzi et al., NIPS 2015), held against the NumPy reference.
 
-Bounds are maxima over all 2^m decisions, written out as in the paper; what the twin computes by
-paths to leaves, and the engine by branch and bound, must be the same numbers.
+Bounds are maxima over all 2^m decisions, written out as in the paper. The reference computes them
+by paths to leaves, and the engine by branch and bound; all must agree.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
 from hardwood import GreedyTreeClassifier, NonGreedyTreeClassifier
-from reference import non_greedy as twin
+from reference import non_greedy as reference
 from reference.probes import augment
 
 LOSSES = ("cross_entropy", "squared_error")
 
 
-def random_tree(rng, n_splits, scale) -> twin.Tree:
+def random_tree(rng, n_splits, scale) -> reference.Tree:
     children = np.full((n_splits, 2), -1)
     for split in range(1, n_splits):
         parent, side = rng.choice(np.argwhere(children[:split] < 0))
         children[parent, side] = split
-    tree = twin.Tree(
+    tree = reference.Tree(
         scale * rng.normal(size=(n_splits, 3)),
         scale * rng.normal(size=n_splits),
         children,
@@ -51,19 +51,19 @@ def cases(draw):
 
 
 def losses_of(tree, y, loss):
-    return lambda leaf: twin.leaf_loss(tree, leaf, y, loss, 0.0)
+    return lambda leaf: reference.leaf_loss(tree, leaf, y, loss, 0.0)
 
 
 def natural_loss(tree, x, y, loss) -> float:
-    return losses_of(tree, y, loss)(tree.leaf(twin.decisions(tree.scores(x))))
+    return losses_of(tree, y, loss)(tree.leaf(reference.decisions(tree.scores(x))))
 
 
 @given(cases())
 def test_eq_7_and_13_bound_the_loss_and_the_ball_gives_the_smaller_bound(case):
     tree, x, y, loss, _ = case
     of_tree = natural_loss(tree, x, y, loss)
-    in_ball = twin.brute_force_bound(tree, x, losses_of(tree, y, loss), radius=1)
-    everywhere = twin.brute_force_bound(tree, x, losses_of(tree, y, loss))
+    in_ball = reference.brute_force_bound(tree, x, losses_of(tree, y, loss), radius=1)
+    everywhere = reference.brute_force_bound(tree, x, losses_of(tree, y, loss))
     assert of_tree <= in_ball + 1e-12
     assert in_ball <= everywhere + 1e-12
 
@@ -72,7 +72,7 @@ def test_eq_7_and_13_bound_the_loss_and_the_ball_gives_the_smaller_bound(case):
 def test_eq_7_is_tight_where_augmented_and_plain_inference_agree(case):
     """The bound is the loss when g = h (Sec. 5), and only then unless another leaf draws level."""
     tree, x, y, loss, _ = case
-    found = twin.augment(tree, x, y, inference="exhaustive", loss=loss)
+    found = reference.augment(tree, x, y, inference="exhaustive", loss=loss)
     is_tight = found.bound == pytest.approx(found.loss, abs=1e-12)
     assert is_tight == (found.chosen == found.natural)
 
@@ -83,18 +83,18 @@ def test_eq_7_is_tight_when_the_natural_leaf_suffers_most(case):
     largest = max(losses_of(tree, y, loss)(leaf) for leaf in range(len(tree.theta)))
     of_tree = natural_loss(tree, x, y, loss)
     if of_tree == largest:
-        bound = twin.brute_force_bound(tree, x, losses_of(tree, y, loss))
+        bound = reference.brute_force_bound(tree, x, losses_of(tree, y, loss))
         assert bound == pytest.approx(of_tree, abs=1e-12)
 
 
 @given(cases())
 def test_eq_14_bounds_eq_13_and_is_equal_to_it_where_the_row_stays(case):
     tree, x, y, loss, rng = case
-    free = twin.augment(tree, x, y, inference="fast", loss=loss)
+    free = reference.augment(tree, x, y, inference="fast", loss=loss)
     leaf = int(rng.integers(len(tree.theta)))
-    fixed = twin.augment(tree, x, y, inference="fast", loss=loss, assigned=leaf)
+    fixed = reference.augment(tree, x, y, inference="fast", loss=loss, assigned=leaf)
     assert fixed.bound >= free.bound - 1e-12
-    at_home = twin.augment(tree, x, y, inference="fast", loss=loss, assigned=free.natural)
+    at_home = reference.augment(tree, x, y, inference="fast", loss=loss, assigned=free.natural)
     assert at_home.bound == pytest.approx(free.bound, abs=1e-12)
     if leaf != free.natural:
         assert fixed.bound > free.bound
@@ -104,10 +104,10 @@ def test_eq_14_bounds_eq_13_and_is_equal_to_it_where_the_row_stays(case):
 def test_eq_14_is_a_maximum_over_all_decisions_that_lead_to_the_leaf(case):
     tree, x, y, loss, rng = case
     leaf = int(rng.integers(len(tree.theta)))
-    found = twin.augment(tree, x, y, inference="fast", loss=loss, assigned=leaf)
+    found = reference.augment(tree, x, y, inference="fast", loss=loss, assigned=leaf)
     scores = tree.scores(x)
-    sign = twin.decisions(scores)
-    of_ball = twin.brute_force_bound(tree, x, losses_of(tree, y, loss), radius=1)
+    sign = reference.decisions(scores)
+    of_ball = reference.brute_force_bound(tree, x, losses_of(tree, y, loss), radius=1)
     ways = map(np.array, itertools.product((-1, 1), repeat=len(scores)))
     led = [float(h @ scores) for h in ways if tree.leaf(h) == leaf]
     assert found.bound == pytest.approx(of_ball + sign @ scores - max(led), abs=1e-9)
@@ -117,7 +117,7 @@ def test_eq_14_is_a_maximum_over_all_decisions_that_lead_to_the_leaf(case):
 def test_proposition_1_longer_splits_make_the_bound_tighter(case, b, factor):
     tree, x, y, loss, _ = case
     at = [
-        twin.brute_force_bound(
+        reference.brute_force_bound(
             replace(tree, W=scale * tree.W, b=scale * tree.b), x, losses_of(tree, y, loss)
         )
         for scale in (b * factor, b)
@@ -131,7 +131,7 @@ def test_in_the_limit_the_bound_is_the_loss(case):
     if (np.abs(tree.scores(x)) < 1e-6).any():
         return
     long = replace(tree, W=1e9 * tree.W, b=1e9 * tree.b)
-    bound = twin.brute_force_bound(long, x, losses_of(tree, y, loss))
+    bound = reference.brute_force_bound(long, x, losses_of(tree, y, loss))
     assert bound == pytest.approx(natural_loss(tree, x, y, loss), abs=1e-4)
 
 
@@ -141,17 +141,19 @@ def test_searches_by_leaves_are_maxima_over_all_decisions(case):
     """Eq. (10) to (13): the engine's three searches, against all 2^m decisions."""
     tree, x, y, loss, _ = case
     parts = [np.asarray(part, dtype=np.float32) for part in (tree.W, tree.b, tree.theta)]
-    rounded = twin.Tree(*(part.astype(np.float64) for part in parts[:2]), tree.children, parts[2])
+    rounded = reference.Tree(
+        *(part.astype(np.float64) for part in parts[:2]), tree.children, parts[2]
+    )
     x, y = x.astype(np.float32), y.astype(np.float32)
     for inference, radius in (("exhaustive", None), ("exact", None), ("fast", 1)):
-        expected = twin.brute_force_bound(
+        expected = reference.brute_force_bound(
             rounded, x.astype(np.float64), losses_of(rounded, y, loss), radius=radius
         )
         children = tree.children.astype(np.int32)
         found = augment(x[None], y[None], children, tuple(parts), inference, loss, 0.0, None)
         assert found["bound"][0] == pytest.approx(expected, rel=1e-4, abs=1e-4)
-        of_twin = twin.augment(rounded, x, y, inference=inference, loss=loss)
-        assert of_twin.bound == pytest.approx(expected, abs=1e-9)
+        of_reference = reference.augment(rounded, x, y, inference=inference, loss=loss)
+        assert of_reference.bound == pytest.approx(expected, abs=1e-9)
 
 
 @given(cases())
@@ -159,10 +161,10 @@ def test_the_gradient_is_that_of_the_bound(case):
     """Line 6 of Algorithm 1: (g - h) x^T, by finite differences."""
     tree, x, y, loss, rng = case
     m = len(tree.b)
-    found = twin.augment(tree, x, y, inference="exact", loss=loss)
+    found = reference.augment(tree, x, y, inference="exact", loss=loss)
     direction, shift, size = rng.normal(size=(m, 3)), rng.normal(size=m), 1e-7
     moved = [
-        twin.augment(
+        reference.augment(
             replace(tree, W=tree.W + s * direction, b=tree.b + s * shift),
             x,
             y,
@@ -184,8 +186,8 @@ def test_at_most_depth_decisions_differ():
         tree = random_tree(rng, 12, 0.3)
         depth = max(len(path) for _, path in tree.paths())
         x, y = rng.normal(size=3), rng.integers(3, size=1).astype(np.float64)
-        exact = twin.augment(tree, x, y, inference="exact", loss="cross_entropy")
-        fast = twin.augment(tree, x, y, inference="fast", loss="cross_entropy")
+        exact = reference.augment(tree, x, y, inference="exact", loss="cross_entropy")
+        fast = reference.augment(tree, x, y, inference="fast", loss="cross_entropy")
         assert (exact.moves != 0).sum() <= depth
         assert (fast.moves != 0).sum() <= 1
 

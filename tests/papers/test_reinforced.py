@@ -14,7 +14,7 @@ from hardwood import ReinforcedTreeClassifier, learn_from_rewards
 from hardwood.learn.reinforced import Reinforced, perfect_parents
 from hardwood.learn.rewards import Rewards, row_target
 from hardwood.learn.training import Training
-from reference import reinforced as twin
+from reference import reinforced as reference
 from reference.probes import policy_gradient
 
 BASELINES = ("none", "leave_one_out", "value")
@@ -23,10 +23,10 @@ TERMS = {"log-policy": ("weights", "bias"), "loss": ("scores",)}
 TOPOLOGIES = {"binary": perfect_parents(2), "n-ary": (-1, 0, 0, 0, 2, 2, 2, 5, 5)}
 
 
-def policy_of(parents, seed=0) -> twin.Policy:
+def policy_of(parents, seed=0) -> reference.Policy:
     rng = np.random.default_rng(seed)
     m = len(parents) - len(set(parents[1:])) - 1
-    return twin.Policy(
+    return reference.Policy(
         parents,
         (0.7 * rng.normal(size=(m, 3))).astype(np.float32),
         (0.7 * rng.normal(size=m)).astype(np.float32),
@@ -45,7 +45,7 @@ def estimates(
     loss="hinge",
     by_lanes=True,
 ):
-    """Gradients of one row, each the mean over so many repeats: arrays (n_batches, ...)."""
+    """Gradients of one row, each the mean over n_repeats: arrays (n_batches, ...)."""
     rng = np.random.default_rng(1)
     x = rng.normal(size=3).astype(np.float32)
     X = np.repeat(x[None], n_repeats, axis=0)
@@ -71,7 +71,7 @@ def estimates(
         )
         for seed in range(n_batches)
     ]
-    exact = twin.exact_gradient(policy, x.astype(float), Y[0], loss=loss, entropy=entropy)
+    exact = reference.exact_gradient(policy, x.astype(float), Y[0], loss=loss, entropy=entropy)
     return (
         {part: np.stack([f[part] for f in found]) for part in ("weights", "bias", "scores")},
         {"weights": exact.W, "bias": exact.b, "scores": exact.alpha},
@@ -124,14 +124,16 @@ def test_a_policy_that_is_sure_is_a_hard_tree():
     """As scores grow, the expected loss becomes that of the greedy path."""
     rng = np.random.default_rng(2)
     policy = policy_of(TOPOLOGIES["n-ary"])
-    sure = twin.Policy(policy.parents, 1e3 * policy.W, 1e3 * policy.b, policy.alpha)
+    sure = reference.Policy(policy.parents, 1e3 * policy.W, 1e3 * policy.b, policy.alpha)
     for x in rng.normal(size=(20, 3)):
         path, node = [], 0
         while children := sure.children(node):
             path.append(node)
             node = children[int(sure.pi(node, x).argmax())]
-        hard = twin.leaf_loss(sure, sure.leaf(node), np.zeros(1), "hinge", 0.0)
-        soft = twin.expected_cost(sure, x, np.zeros(1), loss="hinge", parameter=0.0, entropy=0.0)
+        hard = reference.leaf_loss(sure, sure.leaf(node), np.zeros(1), "hinge", 0.0)
+        soft = reference.expected_cost(
+            sure, x, np.zeros(1), loss="hinge", parameter=0.0, entropy=0.0
+        )
         assert soft == pytest.approx(hard, abs=1e-3)
 
 
@@ -143,11 +145,11 @@ PLAIN = Training(optimizer="sgd", schedule="constant", schedule_restarts=0, clip
 STEPS = {"parents": perfect_parents(2), "batch_size": len(SIGNS), "training": PLAIN}
 
 
-def as_twin(tree, temperature=1.0) -> twin.Policy:
+def as_reference(tree, temperature=1.0) -> reference.Policy:
     """The policy of a binary tree, whose branches but the first have weights."""
     second = np.arange(2, tree.n_nodes, 2)
     parts = (tree.weights[second], tree.bias[second], tree.scores)
-    return twin.Policy(tuple(tree.parents.tolist()), *(p.copy() for p in parts), temperature)
+    return reference.Policy(tuple(tree.parents.tolist()), *(p.copy() for p in parts), temperature)
 
 
 def test_entropy_and_temperature_change_over_the_first_half_of_the_steps():
@@ -156,29 +158,29 @@ def test_entropy_and_temperature_change_over_the_first_half_of_the_steps():
     options = {**STEPS, "entropy_bonus": 0.5, "temperature": (first, last), "random_state": 0}
     start = ReinforcedTreeClassifier(**options, max_epochs=1, learning_rate=1e-30).fit(SIGNS, y)
     learned = ReinforcedTreeClassifier(**options, max_epochs=4, learning_rate=rate).fit(SIGNS, y)
-    policy = as_twin(start.policy_)
+    policy = as_reference(start.policy_)
     for array in (policy.W, policy.b):
         array *= last  # a model's policies have the temperature 1
     price = 0.5 * np.log(3) / np.log(4)  # of the loss of knowing nothing, by the most entropy
     for part in (0.0, 0.5, 1.0, 1.0):
-        now = twin.Policy(
+        now = reference.Policy(
             policy.parents, policy.W, policy.b, policy.alpha, first * (last / first) ** part
         )
         slopes = [
-            twin.exact_gradient(
+            reference.exact_gradient(
                 now, x, np.array([c]), loss="cross_entropy", entropy=price * (1 - part)
             )
             for x, c in zip(SIGNS, y, strict=True)
         ]
         for array, name in ((policy.W, "W"), (policy.b, "b"), (policy.alpha, "alpha")):
             array -= rate * np.mean([getattr(slope, name) for slope in slopes], axis=0)
-    found = as_twin(learned.policy_)
+    found = as_reference(learned.policy_)
     np.testing.assert_allclose(last * found.W, policy.W, atol=1e-5)
     np.testing.assert_allclose(last * found.b, policy.b, atol=1e-5)
     np.testing.assert_allclose(found.alpha, policy.alpha, atol=1e-5)
 
 
-def expected_reward(policy: twin.Policy, reward: np.ndarray) -> float:
+def expected_reward(policy: reference.Policy, reward: np.ndarray) -> float:
     """Mean over the rows, of all trajectories and actions; reward (rows, actions)."""
     total = 0.0
     for x, of_row in zip(SIGNS, reward, strict=True):
@@ -188,7 +190,7 @@ def expected_reward(policy: twin.Policy, reward: np.ndarray) -> float:
     return total / len(reward)
 
 
-def slope_of(policy: twin.Policy, name: str, reward: np.ndarray) -> np.ndarray:
+def slope_of(policy: reference.Policy, name: str, reward: np.ndarray) -> np.ndarray:
     """Derivative of the expected reward by a part of the policy, from differences."""
     array, step = getattr(policy, name), 1e-5
     slope = np.empty_like(array)
@@ -211,7 +213,7 @@ def test_rewards_move_policies_and_actions_along_the_gradient_of_the_expected_re
     away, exact = ({name: [] for name in parts} for _ in range(2))
     for seed in range(3):
         start, learned = (
-            as_twin(
+            as_reference(
                 learn_from_rewards(
                     SIGNS,
                     lambda rows, done: reward[rows, done],
@@ -238,8 +240,8 @@ def test_rewards_move_policies_and_actions_along_the_gradient_of_the_expected_re
 
 def test_a_reward_of_a_batch_is_credited_to_all_its_rows():
     """Each try less the mean of the others, the same for every row."""
-    earned = iter([1.0, 4.0, 7.0])
-    rewards = Rewards(lambda rows, done: next(earned), (0, 1), "batch", np.array([0, 1]))
+    observed = iter([1.0, 4.0, 7.0])
+    rewards = Rewards(lambda rows, done: next(observed), (0, 1), "batch", np.array([0, 1]))
     cost, advantage = rewards(np.zeros((5, 3), np.float32), row_target(5).astype(np.float32))
     np.testing.assert_allclose(cost, -4.0)
     np.testing.assert_allclose(advantage, np.tile([4.5, 0.0, -4.5], (5, 1)))

@@ -1,4 +1,4 @@
-"""Claims of the TEL paper (Hazimeh et al., ICML 2020), held against the NumPy twin.
+"""Claims of the TEL paper (Hazimeh et al., ICML 2020), held against the NumPy reference.
 
 The definition that the conditional passes are compared with is written anew in torch, from Eq. (1)
 to (4), and differentiated by autograd.
@@ -186,7 +186,7 @@ def test_figure_1_the_logistic_of_the_same_scale_is_near_in_the_middle():
 
 
 def test_single_precision_loses_the_edges_of_equation_4_as_it_is_written():
-    """Why the twin and the kernels evaluate u^2 (3 - 2u), and S(-t) in the place of 1 - S(t)."""
+    """Why the reference and the kernels evaluate u^2 (3 - 2u), and S(-t) instead of 1 - S(t)."""
     one = np.float32(1)
     u = np.geomspace(1e-7, 1e-3, 2000).astype(np.float32)
     t = u - one / 2

@@ -261,7 +261,7 @@ def test_the_height_of_cart_is_tuned_on_its_own_rows():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))
     y = (X[:, 0] > 0).astype(int)
-    y[rng.random(300) < 0.2] ^= 1  # noise, which a deep tree would learn by heart
+    y[rng.random(300) < 0.2] ^= 1  # noise, which a deep tree would overfit
     nodes = compare(X, y, models=["CART"], cv=2, random_state=0)["CART"].nodes
     assert nodes <= 2 ** (CART_HEIGHTS[1] + 1)
 
@@ -345,7 +345,7 @@ def test_a_tree_that_had_no_time_is_noted():
 # --- words -------------------------------------------------------------------------------------
 
 
-def made_up(**means):
+def simulated(**means):
     """A comparison whose models have these scores, a little apart on every fold."""
     wobble = np.array([-0.002, -0.001, 0.0, 0.001, 0.002])
     kinds = {"constant": "constant", "linear": "linear", "CART": "axis-aligned tree"}
@@ -374,24 +374,24 @@ def made_up(**means):
     ],
 )
 def test_the_answer_follows_from_the_intervals(means, answer, words):
-    found = made_up(**means)
+    found = simulated(**means)
     assert found.answer == answer
     assert words in found.words
 
 
 def test_one_alone_is_compared_with_nothing():
-    assert made_up(tree=0.9).words == "tree, accuracy 0.9000. It was compared with nothing."
+    assert simulated(tree=0.9).words == "tree, accuracy 0.9000. It was compared with nothing."
 
 
 def test_no_difference_is_said_so():
-    entrants = made_up(CART=0.9, tree=0.9).entrants
+    entrants = simulated(CART=0.9, tree=0.9).entrants
     alike = tuple(replace(each, scores=entrants[0].scores) for each in entrants)
-    words = replace(made_up(CART=0.9, tree=0.9), entrants=alike).words
+    words = replace(simulated(CART=0.9, tree=0.9), entrants=alike).words
     assert "accuracy 0.9000 against 0.9000, the same on every fold, with 7 nodes" in words
 
 
 def test_differences_are_written_the_way_they_go():
-    text = made_up(CART=0.9, tree=0.8).words
+    text = simulated(CART=0.9, tree=0.8).words
     assert "accuracy 0.8000 against 0.9000, 0.1000 worse (95 % interval 0.0" in text
 
 

@@ -91,32 +91,32 @@ def test_a_trial_whose_worker_has_gone_silent_is_made_again(tmp_path):
 
 
 class Interrupt:
-    """Ctrl-C in the middle of the trial after so many; epochs wait until it is heard."""
+    """Ctrl-C in the middle of the trial after `n_trials`; epochs wait until it arrives."""
 
     def __init__(self, n_trials):
         self.n_trials = n_trials
-        self.heard = threading.Event()
+        self.arrived = threading.Event()
 
     def __enter__(self):
-        self.before = signal.signal(signal.SIGINT, self.hear)
+        self.before = signal.signal(signal.SIGINT, self.interrupt)
         return self
 
     def __exit__(self, *error):
         signal.signal(signal.SIGINT, self.before)
 
-    def hear(self, number, frame):
-        self.heard.set()
+    def interrupt(self, number, frame):
+        self.arrived.set()
         raise KeyboardInterrupt
 
     def on_trial(self, trial):
         self.n_trials -= 1
 
     def on_epoch(self, epoch):
-        if self.heard.is_set():
+        if self.arrived.is_set():
             time.sleep(0.01)
         elif self.n_trials == 0 and epoch.epoch == 1:
             os.kill(os.getpid(), signal.SIGINT)
-            self.heard.wait()
+            self.arrived.wait()
 
 
 def test_ctrl_c_returns_what_was_found(tmp_path, uninterrupted):

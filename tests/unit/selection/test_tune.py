@@ -231,7 +231,7 @@ def test_a_callback_ends_the_search(data):
     heard = []
     callbacks = [lambda trial: trial.number == 2, heard.append]
     result = tune(quick(), *data, space=SPACE, callbacks=callbacks, random_state=0)
-    assert tuple(heard) == result.trials  # all callbacks hear of all trials
+    assert tuple(heard) == result.trials  # every callback gets every trial
     assert [trial.number for trial in heard] == [0, 1, 2]
 
 
@@ -276,7 +276,7 @@ def test_what_a_callback_raises_is_raised(data, n_jobs):
         tune(quick(), *data, space=SPACE, callbacks=fail, n_jobs=n_jobs)
 
 
-# --- what is tuned, and how it is judged ----------------------------------------------------------
+# --- what is tuned, and how it is scored ---------------------------------------------------------
 
 
 def test_regression_with_weights_and_a_range(rng):

@@ -87,7 +87,7 @@ def _baselines(data: Dataset, seed: int) -> dict[str, np.ndarray]:
         f"CART, depth {MAX_DEPTH}": DecisionTreeClassifier(max_depth=MAX_DEPTH, random_state=seed),
         "logistic regression": LogisticRegression(max_iter=1000),
     }
-    answers = {}
+    predictions = {}
     for name, model in models.items():
         prepare = make_column_transformer(
             (make_pipeline(SimpleImputer(), StandardScaler()), numeric),
@@ -95,8 +95,8 @@ def _baselines(data: Dataset, seed: int) -> dict[str, np.ndarray]:
         )
         pipeline = make_pipeline(prepare, model)
         pipeline.fit(X[data.train], data.target.values[data.train])
-        answers[name] = pipeline.predict_proba(X[data.test])
-    return answers
+        predictions[name] = pipeline.predict_proba(X[data.test])
+    return predictions
 
 
 def _object_matrix(data: Dataset) -> tuple[np.ndarray, list[int], list[int]]:
@@ -108,7 +108,7 @@ def _object_matrix(data: Dataset) -> tuple[np.ndarray, list[int], list[int]]:
     categorical = [j for j, column in enumerate(columns) if pa.types.is_string(column.type)]
     for j, column in enumerate(columns):
         missing = None if j in categorical else np.nan
-        X[:, j] = [missing if entry is None else entry for entry in column.to_pylist()]
+        X[:, j] = [missing if value is None else value for value in column.to_pylist()]
     return X, [j for j in range(len(columns)) if j not in categorical], categorical
 
 

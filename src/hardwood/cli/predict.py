@@ -70,19 +70,19 @@ def predict(
     with notes.collecting():
         rows = read_table(table)
         options = {"n_jobs": jobs} | ({} if path is None else {"path": path})
-        answers = prediction_table(opened, rows, keep or [], table, with_proba=proba, **options)
+        predictions = prediction_table(opened, rows, keep or [], table, with_proba=proba, **options)
     if output is not None:
         with naming_the_file(output):
-            write_table(answers, output)
+            write_table(predictions, output)
     if as_json:
-        payload: dict[str, Any] = {"n_rows": answers.num_rows, "notes": notes.messages}
-        where = {"output": str(output)} if output else {"columns": answers.to_pydict()}
+        payload: dict[str, Any] = {"n_rows": predictions.num_rows, "notes": notes.messages}
+        where = {"output": str(output)} if output else {"columns": predictions.to_pydict()}
         print_json(payload | where)
     elif output is not None:
-        typer.echo(f"Wrote {answers.num_rows} predictions to {output}")
+        typer.echo(f"Wrote {predictions.num_rows} predictions to {output}")
     else:
         sys.stdout.flush()
-        write_csv(answers, sys.stdout.buffer)
+        write_csv(predictions, sys.stdout.buffer)
 
 
 def prediction_table(
@@ -103,16 +103,18 @@ def prediction_table(
     for name in keep:
         check_column(rows, name, source)
         columns[name] = rows[name]
-    answers = _answers(model, rows, with_proba=with_proba, **options)
-    clash = columns.keys() & answers.keys()
+    predictions = _predictions(model, rows, with_proba=with_proba, **options)
+    clash = columns.keys() & predictions.keys()
     if clash:
         raise CommandError(f"--keep {clash.pop()}: a column of the predictions has the same name.")
     import pyarrow as pa
 
-    return pa.table(columns | answers)
+    return pa.table(columns | predictions)
 
 
-def _answers(model: Model, rows: pa.Table, *, with_proba: bool, **options: Any) -> dict[str, Any]:
+def _predictions(
+    model: Model, rows: pa.Table, *, with_proba: bool, **options: Any
+) -> dict[str, Any]:
     from hardwood.model.outputs import answers
 
     if not with_proba:

@@ -76,18 +76,18 @@ class PruningPlan:
 
     def completed(self, *, has_target: bool) -> PruningPlan:
         """Check that the options are compatible, and fill in the default."""
-        asked = {
+        given = {
             "--alpha": self.alpha is not None,
             "--validation-fraction": self.validation_fraction is not None,
             "--one-standard-error": self.one_standard_error,
             "--criterion": self.criterion is not None,
         }
-        for option, is_asked in asked.items():
-            if is_asked and not has_target:
+        for option, is_given in given.items():
+            if is_given and not has_target:
                 raise CommandError(f"{option} compares predictions with targets: give --target.")
         if self.alpha is not None:
             for option in ("--validation-fraction", "--one-standard-error"):
-                if asked[option]:
+                if given[option]:
                     raise CommandError(f"--alpha sets the size of the tree; leave out {option}.")
         elif has_target and self.validation_fraction is None:
             return replace(self, validation_fraction=_VALIDATION_FRACTION)

@@ -21,8 +21,8 @@ extern const Kernels table;
 namespace {
 
 #ifdef HARDWOOD_X86
-// Routing is bound by loads, and eight rows at a time fill AVX2's registers: wider ones bring
-// nothing there, and the compiler does worse with them (benchmarks/speed/inference.py).
+// Routing is limited by loads, and eight rows at a time fill the registers of AVX2. Wider registers
+// do not help, and the compiler generates worse code for them (benchmarks/speed/inference.py).
 Kernels avx512_with_narrow_routing() {
   Kernels mixed = avx512::table;
   mixed.encode_rows = avx2::table.encode_rows;

@@ -19,7 +19,7 @@ inline constexpr int kBlockDepth =
 
 enum class Left { kPlain, kTransposed };
 
-// Element (i, k) of the left factor, which is stored as it is or as its transpose.
+// Element (i, k) of the left factor, which is stored plain or transposed.
 template <Left kLeft>
 HARDWOOD_INLINE std::ptrdiff_t left_at(std::ptrdiff_t i, std::ptrdiff_t k, std::ptrdiff_t lda) {
   return kLeft == Left::kPlain ? i * lda + k : k * lda + i;

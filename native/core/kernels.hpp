@@ -1,8 +1,8 @@
 // The kernels that are compiled once per instruction set, behind one table of functions.
 //
-// One binary runs on any machine of its architecture: the best set the machine has is chosen at
-// load time. The environment variable HARDWOOD_ISA (baseline, avx2, avx512) asks for a lesser one,
-// for tests and comparisons.
+// One binary runs on every machine of its architecture: the best instruction set of the machine is
+// chosen at load time. The environment variable HARDWOOD_ISA (baseline, avx2, avx512) selects a
+// smaller one, for tests and comparisons.
 #pragma once
 
 #include <string_view>
@@ -95,12 +95,12 @@ struct Kernels {
   double (*logistic_pass)(const LogisticRows&, const float* w, float b, float* g, double* slope);
 };
 
-// Rows that `route` encodes at a time, hence the size of its scratch memory.
+// Number of rows that `route` encodes at a time, and the size of its scratch memory.
 inline constexpr int kRouteRows = 8;
 
 const Kernels& kernels();
 
-// Names of the sets this machine can run, the best last.
+// Names of the instruction sets of this machine, the best last.
 std::vector<std::string_view> available_instruction_sets();
 
 }  // namespace hardwood

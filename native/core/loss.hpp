@@ -12,7 +12,7 @@
 
 namespace hardwood::HARDWOOD_ISA {
 
-// e^x to 1e-7 relative, for |x| beyond 87 the value at 87: no branch, so it vectorizes.
+// e^x with a relative error of 1e-7; |x| is clipped at 87. It has no branch, so it vectorizes.
 HARDWOOD_INLINE float exponential(float x) {
   x = x > 87.0f ? 87.0f : x < -87.0f ? -87.0f : x;
   const float shift = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer

@@ -18,7 +18,7 @@ constexpr int padded(int n) {
   return rounded_up(n, 8);
 }
 
-// Samples side by side come in steps of this many, whatever the instruction set.
+// Arrays with samples side by side are padded to this many samples, on every instruction set.
 inline constexpr int kTileStep = 16;
 
 template <class T>

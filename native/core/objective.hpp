@@ -1,4 +1,4 @@
-// What is minimized and how a step is taken: the options shared by every learner of the engine.
+// The objective and the options of a step, shared by every learner of the engine.
 #pragma once
 
 #include <cmath>
@@ -15,18 +15,18 @@ enum class Loss {
   kPoisson,
   kLogistic,
   kCrossEntropy,
-  // Of classes coded as 1 for a row's own and -1 for the others, summed over the classes.
+  // Losses of classes, coded as 1 for the row's class and -1 for the others, summed over classes.
   kHinge,
   kSquaredCodes,
   kCustom,
-  // Of bandit feedback: the loss of one output, that of the action that was taken. They read two
+  // Losses of bandit feedback: of one output only, that of the chosen action. They read two
   // targets, the action and its reward.
   kActionSquared,
   kActionSigmoid
 };
 
-// Losses of classes read one target, a class index; the others one target per output, but for the
-// losses of actions.
+// Losses of classes read one target, the class index. The others read one target per output, except
+// the losses of actions.
 inline bool has_class_target(Loss loss) {
   return loss == Loss::kCrossEntropy || loss == Loss::kHinge || loss == Loss::kSquaredCodes;
 }
@@ -56,8 +56,7 @@ struct StepOptions {
   float second_correction = 1.0f;  // Adam: 1 - beta_2^t
 };
 
-// What changes from step to step: the clipping factor and Adam's corrections for its start from
-// zero.
+// What changes from step to step: the clipping factor and Adam's bias corrections.
 class StepClock {
  public:
   void prepare(StepOptions& step, double squared_gradient_norm, float clip_norm) {

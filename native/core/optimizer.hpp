@@ -15,8 +15,8 @@ HARDWOOD_INLINE float soft_threshold(float w, float threshold) {
   return shrunk > 0 ? __builtin_copysignf(shrunk, w) : 0.0f;
 }
 
-// Sixteen parameters without a gradient stay where they are: their roots and divisions, which are
-// what this step costs, are left out.
+// Sixteen parameters without a gradient do not change. Skipping them saves the square roots and
+// divisions, which take most of the time of this step.
 inline bool rest(const float* __restrict g) {
   std::uint32_t bits = 0;
   for (int l = 0; l < 16; ++l) bits |= __builtin_bit_cast(std::uint32_t, g[l]);
@@ -53,7 +53,8 @@ inline void rmsprop(std::size_t n, float* __restrict w, const float* __restrict 
 // m = beta_1 m + (1 - beta_1) g;  v = beta_2 v + (1 - beta_2) g^2;  w -= lr m^ / (sqrt(v^) + eps)
 inline void adam(std::size_t n, float* __restrict w, const float* __restrict g, float* __restrict v,
                  float* __restrict m, const StepOptions& o) {
-  // The corrections are divided by once, not for every weight: divisions are what this loop costs.
+  // Divides by the corrections once, not for every weight: divisions take most of the time of this
+  // loop.
   const float rest = 1.0f - o.momentum, rest_of_squares = 1.0f - o.decay;
   const float length = o.learning_rate / o.first_correction, growth = 1.0f / o.second_correction;
   for (std::size_t i = 0; i < n; ++i) {

@@ -3,7 +3,7 @@
 // Salmon, Moraes, Dror, Shaw. Parallel random numbers: as easy as 1, 2, 3. SC 2011.
 //
 // The n-th number of a stream is a pure function of (seed, stream, n): no state is shared, so the
-// result of a computation cannot depend on how its parts are spread over threads.
+// result of a computation does not depend on how it is spread over threads.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// A lock for sections of well under a microsecond: who waits spins, since to be put to sleep and
-// woken again takes longer than the longest section. Meets std::lock_guard's demands.
+// A lock for sections of well under a microsecond: a waiting thread spins, because sleeping and
+// waking take longer than the longest section. Works with std::lock_guard.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,8 @@ class SpinLock {
  public:
   void lock() {
     for (int turn = 0; held_.exchange(true, std::memory_order_acquire);) {
-      // Reading alone leaves the cache line with its holder, who may also have lost its processor.
+      // Reading leaves the cache line with the holder of the lock, which the system may have
+      // suspended.
       while (held_.load(std::memory_order_relaxed))
         if (++turn % kTurns == 0) std::this_thread::yield();
     }

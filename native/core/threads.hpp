@@ -11,14 +11,14 @@
 
 namespace hardwood {
 
-// How many threads so many multiplications are worth: below some, others cost more than they bring.
+// Number of threads that a number of multiplications is worth: starting a thread has a cost.
 inline int threads_for(double work, int n_threads) {
   constexpr double kWorthThreads = 2e6;
   return work < kWorthThreads ? 1 : n_threads;
 }
 
-// Runs task(0), ..., task(n_tasks - 1); the first exception is rethrown once all have ended. Where the
-// system refuses a thread, those that it granted do the work.
+// Runs task(0), ..., task(n_tasks - 1); the first exception is rethrown once all have ended. If the
+// system refuses to start a thread, the threads that were started do the work.
 template <class Task>
 void parallel_for(int n_tasks, int n_threads, Task&& task) {
   const int n_workers = std::min(n_tasks, n_threads);

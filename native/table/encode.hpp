@@ -6,7 +6,7 @@
 
 namespace hardwood::HARDWOOD_ISA {
 
-// Finite values beyond the range of a float become the largest one.
+// Finite values beyond the range of a float become the largest float.
 inline constexpr float kLargestValue = 3.40282346638528859812e+38f;
 
 HARDWOOD_INLINE float clamped(double value) {
@@ -90,7 +90,7 @@ inline void encode_dense_row(const Encoding& e, const T* x, float* out, std::int
   encode_mixed_row(e, x, out, active, row, bad);
 }
 
-// An absent entry of a sparse row is a zero, not a missing value.
+// An entry that a sparse row does not store is a zero, not a missing value.
 template <class T>
 inline void encode_sparse_row(const Encoding& e, const Source& source, std::int64_t row, float* out,
                               std::int32_t*& active, BadEntry& bad) {
@@ -117,7 +117,7 @@ inline void encode_row(const Encoding& e, const Source& source, std::int64_t row
   }
 }
 
-// Encodes n rows, given by `rows` or, where that is null, starting at `first`.
+// Encodes n rows, given by `rows` or, if that is null, starting at `first`.
 inline void encode_rows(const Encoding& e, const Source& source, const std::int64_t* rows,
                         std::int64_t first, int n, const EncodedRows& out, BadEntry& bad) {
   std::int32_t* active = out.active;

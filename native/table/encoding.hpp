@@ -1,12 +1,12 @@
-// How a raw row becomes numbers for a tree. The same few lines serve learning and prediction, so a
-// row is seen alike by both.
+// How a raw row becomes numbers for a tree. Learning and prediction use the same code, so both see
+// the same values.
 //
 // Numeric feature:      value = (x - center) / scale, 0 where missing (NaN).
 // Categorical feature:  one 0/1 indicator per level; a code outside [0, n_levels) is missing.
-// Missing entries:      raise the feature's flag, one more 0/1 indicator, where it has one.
+// Missing entries:      set the feature's missing indicator, one more 0/1 column, if it has one.
 //
-// Inside the engine the numeric values come first (they are dense and meet vector code), then all
-// indicators (few are on in any row, so they travel as a list).
+// Inside the engine the numeric values come first, because they are dense and use vector code. Then
+// come all indicators, as a list of those that are 1, because few are in any row.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,10 @@
-// What linear leaves answer: link(score), the score being
-//   values[l] + sum of A_l (x - center) over numbers + sum of A_l over the indicators that are on.
+// The outputs of linear leaves: link(score), where the score is
 //
-// Sums are in float64 and in one fixed order for each row, so that an answer does not depend on a
-// row's neighbors. (Of a value x - center, 24 bits are kept: the error of a score is at most 6e-8
-// of the sum of its terms' sizes.)
+//   values[l] + sum of A_l (x - center) over numbers + sum of A_l over the indicators that are 1.
+//
+// Sums are in float64 and in one fixed order for each row, so an output does not depend on the
+// other rows. (A value x - center has 24 bits: the error of a score is at most 6e-8 times the sum
+// of the absolute values of its terms.)
 #pragma once
 
 #include "core/simd.hpp"
@@ -28,7 +29,7 @@ HARDWOOD_INLINE double dot(const double* w, const float* x, std::ptrdiff_t n) {
   return (sum[0] + sum[2]) + (sum[1] + sum[3]);
 }
 
-// Four dot products, which share the reading of x.
+// Four dot products that read x once.
 HARDWOOD_INLINE Doubles dot_4(const double* w, std::ptrdiff_t stride, const float* x,
                               std::ptrdiff_t n) {
   Doubles sum[4] = {};
@@ -92,8 +93,8 @@ inline void link_rows(Link link, std::int64_t n, int n_outputs, double* scores) 
   for (std::int64_t i = 0; i < n; ++i) apply_link(link, n_outputs, scores + i * n_outputs);
 }
 
-// Answers (n, n_outputs) of n encoded rows at their leaves. Rows without lists of indicators
-// (active_end null) have none on.
+// Outputs (n, n_outputs) of n encoded rows at their leaves. If active_end is null, no row has an
+// indicator that is 1.
 inline void answer(const LinearLeaves& leaves, const EncodedRows& rows, int n,
                    const std::int32_t* leaf, double* out) {
   const std::int32_t* begin = rows.active;

@@ -9,9 +9,9 @@
 
 namespace hardwood {
 
-// Rows per block: as many as a second-level cache holds; more where trees are large, since every
-// block fetches every tree once; fewer where otherwise some thread would have none. stride: floats
-// from one encoded row to the next; n_splits: of the largest tree.
+// Rows per block: what a second-level cache holds; more if trees are large, because every block
+// reads every tree once; fewer if a thread would otherwise have none. stride: floats from one
+// encoded row to the next; n_splits: of the largest tree.
 inline int block_rows(std::ptrdiff_t stride, int n_splits, std::int64_t n_rows, int n_threads) {
   constexpr std::int64_t kFloats = 1 << 17, kMostFloats = 1 << 20, kRowsPerSplit = 16;
   constexpr std::int64_t kFewestRows = 8, kFewestPerThread = 64;
@@ -24,12 +24,13 @@ inline int block_rows(std::ptrdiff_t stride, int n_splits, std::int64_t n_rows, 
 }
 
 // Calls task(block, first, n, bad) for all blocks of `rows` rows; returns the first bad entry.
-// make_block() makes the memory for a block, which serves one after the other.
+// make_block() allocates the memory of a block, which is reused for the following blocks.
 template <class MakeBlock, class Task>
 BadEntry in_blocks(int rows, std::int64_t n_rows, int n_threads, MakeBlock&& make_block,
                    Task&& task) {
   const std::int64_t n_blocks = rows ? (n_rows + rows - 1) / rows : 0;
-  // A few tasks per thread, so that none waits long for the last; each has memory for a block.
+  // A few tasks per thread, so that no thread waits long for the last task; each has memory for a
+  // block.
   const std::int64_t n_tasks = std::min<std::int64_t>(n_blocks, 8 * std::int64_t{n_threads});
   std::vector<BadEntry> bad(n_tasks);
   parallel_for(static_cast<int>(n_tasks), n_threads, [&](int t) {

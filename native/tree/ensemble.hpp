@@ -1,7 +1,7 @@
 // A soft ensemble's scores for raw tables: blocks of rows are encoded and walk through all trees.
 //
-// A row's scores depend on nothing but the row: those of splits are made from lists (soft.hpp), the
-// shares of leaves are added up in float64 in the order of trees and leaves.
+// The scores of a row depend on that row alone: the scores of splits are computed from lists
+// (soft.hpp), and the leaves are added up in float64 in the order of trees and leaves.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ struct Ensemble {
   const float* limit = nullptr;  // (n_numeric,): no value is further from 0
 };
 
-// Rows of a table on their way through an ensemble.
+// Routes the rows of a table through an ensemble.
 class SoftRows {
  public:
   SoftRows(const Ensemble& ensemble, int n_rows)
@@ -37,13 +37,13 @@ class SoftRows {
     for (int i = 0; i < n; ++i) encode_row(source, first + i, values_.data() + i * stride(), bad);
   }
 
-  // With a weight (n,) walks add to leaf_weight (trees, leaves).
+  // With weights (n,), adds to leaf_weight (trees, leaves).
   void weigh(const double* weight, double* leaf_weight) {
     memory_.tile.weight = weight;
     memory_.tile.leaf_weight = leaf_weight;
   }
 
-  // Adds to out (n, k) and, where it is given, to leaves_reached (n, trees).
+  // Adds to out (n, k) and, if given, to leaves_reached (n, trees).
   void walk(double* out, std::int32_t* leaves_reached) {
     memory_.tile.out = out;
     memory_.tile.leaves_reached = leaves_reached;
@@ -92,8 +92,8 @@ inline BadEntry soft_scores(const Ensemble& ensemble, const Source& source, int 
   });
 }
 
-// Leaves reached (n_rows, trees), zero before. With the logistic function all are, also where the
-// share is too small for a float.
+// Number of leaves reached (n_rows, trees), zero before. With the logistic function every leaf is
+// reached, even if its probability underflows.
 inline BadEntry soft_leaves(const Ensemble& ensemble, const Source& source, int n_threads,
                             std::int32_t* out) {
   const SoftShape& shape = ensemble.trees.shape;
@@ -108,8 +108,9 @@ inline BadEntry soft_leaves(const Ensemble& ensemble, const Source& source, int 
   });
 }
 
-// Adds what arrives at the leaves, (trees, leaves): the weight (n_rows,) of rows times their shares.
-// In the order of rows, by one thread: a sum in another order would be another one.
+// Adds the weight that reaches each leaf, (trees, leaves): the weights (n_rows,) of rows times
+// their probabilities. One thread adds in the order of rows, so that the sum does not depend on the
+// number of threads.
 inline BadEntry soft_leaf_weights(const Ensemble& ensemble, const Source& source,
                                   const double* weight, double* out) {
   std::vector<double> scores;

@@ -1,7 +1,8 @@
-// A forest's answer: the mean of its trees' answers, the share of their votes, or their sum.
+// The output of a forest: the mean of the outputs of its trees, the fraction of their votes, or
+// their sum.
 //
-// A block of rows is encoded once and goes through all trees while it is in cache. What the trees
-// say is added up in float64 and in their order, whichever thread has the block.
+// A block of rows is encoded once and goes through all trees while it is in the cache. The outputs
+// of trees are added up in float64 in the order of trees, whichever thread has the block.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +14,8 @@
 
 namespace hardwood {
 
-// What a tree adds: its answer, a vote for its most probable class, or a vote for each label whose
-// probability is at least a half.
+// What a tree adds: its output, a vote for its most probable class, or a vote for each label whose
+// probability is at least 1/2.
 enum class Vote { kNone, kClass, kLabels };
 
 inline void vote(Vote how, int n, double* answer) {
@@ -27,8 +28,8 @@ inline void vote(Vote how, int n, double* answer) {
   }
 }
 
-// One tree of a forest. Its leaves are linear where `linear` is given; otherwise they are `values`
-// (leaves, n_outputs), which are votes already where the forest votes.
+// One tree of a forest. Its leaves are linear if `linear` is given; otherwise they are `values`
+// (leaves, n_outputs), which are already votes if the forest votes.
 struct ForestTree {
   const Splits* splits = nullptr;
   const double* values = nullptr;
@@ -44,7 +45,7 @@ struct Forest {
   std::vector<ForestTree> trees;
 };
 
-// Encoded rows in groups of kRouteRows, which list the indicators that are on each for itself.
+// Encoded rows in groups of kRouteRows; each group has its own list of the indicators that are 1.
 class EncodedBlock {
  public:
   EncodedBlock(const Forest& forest, int n_rows)

@@ -1,4 +1,4 @@
-// Leaves whose answer is linear in the row, packed for the engine.
+// Linear leaves, packed for the engine.
 #pragma once
 
 #include <cstddef>
@@ -6,11 +6,11 @@
 
 namespace hardwood {
 
-// From a leaf's score to its answer.
+// From the score of a leaf to its output.
 enum class Link { kIdentity, kExp, kSoftmax, kLogistic };
 
-// Weights stay in float64: a leaf's score is an answer, not a decision. Its terms are products with
-// the encoded row, whose values are float32 once the centers are subtracted.
+// Weights stay in float64, because the score of a leaf is an output, not a decision. Its terms are
+// products with the encoded row, whose values are float32 after the centers are subtracted.
 struct LinearLeaves {
   int n_leaves = 0;
   int n_outputs = 0;

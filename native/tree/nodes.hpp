@@ -1,4 +1,4 @@
-// Nodes for routing, from children as the model has them.
+// Nodes for routing, from the children arrays of the model.
 #pragma once
 
 #include <algorithm>

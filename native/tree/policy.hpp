@@ -1,7 +1,7 @@
 // Scores and the greedy path of policy trees, compiled for each instruction set.
 //
-// A dot product is the one of route.hpp, so that a tree with two branches per split sends every row
-// where the oblique tree of the same hyperplanes does.
+// Dot products are those of route.hpp, so a tree with two branches per split sends every row to the
+// leaf of the oblique tree with the same hyperplanes.
 #pragma once
 
 #include "tree/policy_splits.hpp"
@@ -22,7 +22,7 @@ HARDWOOD_INLINE float policy_score(const PolicySplits& tree, std::ptrdiff_t row,
   return score;
 }
 
-// By how much the children of a node are ahead of the first, whose score is 0.
+// Scores of the children of a node relative to the first child, whose score is 0.
 inline void policy_scores(const PolicySplits& tree, std::int32_t at, const float* x,
                           const std::int32_t* active, const std::int32_t* active_end, float* out) {
   const PolicyNode& node = tree.nodes[at];
@@ -31,8 +31,8 @@ inline void policy_scores(const PolicySplits& tree, std::int32_t at, const float
     out[j] = policy_score(tree, node.first_row + j - 1, x, active, active_end);
 }
 
-// The leaf at the end of the greedy path: at each node to the child with the largest score, the last
-// of several. A score that is not a number is never the largest.
+// The leaf at the end of the greedy path: at each node, the child with the largest score, the last
+// of equals. NaN is never the largest.
 inline std::int32_t greedy_leaf(const PolicySplits& tree, const float* x,
                                 const std::int32_t* active, const std::int32_t* active_end) {
   const PolicyNode* node = tree.nodes;

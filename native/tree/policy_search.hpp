@@ -1,8 +1,8 @@
 // Probabilities of a policy tree's leaves, and the most probable one by best-first search.
 //
-// The probability of a node is the product of those of the moves that lead to it, so it is at most
-// that of its parent: once a leaf is the most probable of all that is open, nothing below the rest
-// can be more so.
+// The probability of a node is the product of the probabilities of the branches that lead to it, so
+// it is at most that of its parent. Once a leaf is the most probable of all open nodes, no leaf
+// below the others can be more probable.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace hardwood {
 
-// One encoded row, with the list of its indicators that are on.
+// One encoded row, with the list of its indicators that are 1.
 struct PolicyRow {
   const float* values = nullptr;
   const std::int32_t* active = nullptr;
@@ -30,7 +30,7 @@ class PolicySearch {
     logs_.resize(widest);
   }
 
-  // The most probable leaf; the last of several.
+  // The most probable leaf; the last of equals.
   std::int32_t most_probable(const PolicyRow& row) {
     open_ = {};
     open_.push({0.0, 0, tree_.nodes[0].leaf});
@@ -68,7 +68,8 @@ class PolicySearch {
     std::int32_t node;
     std::int32_t leaf;  // -1 for a split
 
-    // Of equals, splits come first: what lies below may be as probable. Then the last leaf.
+    // Among equals, splits come first, because a leaf below may be as probable. Then comes the last
+    // leaf.
     bool operator<(const Open& other) const {
       if (log_probability != other.log_probability) return log_probability < other.log_probability;
       if ((leaf < 0) != (other.leaf < 0)) return leaf >= 0;
@@ -76,7 +77,7 @@ class PolicySearch {
     }
   };
 
-  // Log-probabilities of the moves from a node: the log-softmax of its children's scores.
+  // Log-probabilities of the branches of a node: the log-softmax of the scores of its children.
   void move_logs(std::int32_t at, const PolicyRow& row) {
     constexpr double kLargest = 1e290;  // differences and sums along a path stay finite
     const PolicyNode& node = tree_.nodes[at];
@@ -84,7 +85,7 @@ class PolicySearch {
     double largest = 0.0, total = 0.0;
     for (int j = 0; j < node.n_children; ++j) {
       const double score = std::ldexp(static_cast<double>(scores_[j]), node.exponent);
-      // One that is not a number is never the largest, as on the greedy path.
+      // NaN is never the largest, as on the greedy path.
       logs_[j] = std::isnan(score) ? -kLargest : std::clamp(score, -kLargest, kLargest);
       largest = std::max(largest, logs_[j]);
     }

@@ -6,8 +6,8 @@
 
 namespace hardwood {
 
-// The first child's score is 0: only the others have a row of weights, by which they are ahead of
-// it. What siblings have in common decides nothing; two branches are one hyperplane, as in Splits.
+// The score of the first child is 0. Each other child has a row of weights relative to it, because
+// only differences between siblings matter. Two branches are one hyperplane, as in Splits.
 struct PolicyNode {
   std::int32_t first_child = 0;  // place of its children in PolicySplits::child
   std::int32_t n_children = 0;   // 0 for a leaf

@@ -1,9 +1,9 @@
-// Routing: the one rule of every tree here. Go right when w.x + b >= 0.
+// Routing, the rule of every tree: go right if w.x + b >= 0.
 //
-// Rows go down together in groups of eight, so that independent chains of loads and multiply-adds
-// are in flight and no branch depends on the data. A dot product is always sixteen running sums
-// folded in one fixed order, for a row alone as for a row in a block: the leaf of a row does not
-// depend on its neighbors.
+// Eight rows go down together, so that independent chains of loads and multiply-adds are in flight
+// and no branch depends on the data. A dot product always has sixteen running sums, folded in one
+// fixed order, for a single row as for a row in a block: the leaf of a row does not depend on the
+// other rows.
 #pragma once
 
 #include "table/encode.hpp"
@@ -11,8 +11,8 @@
 
 namespace hardwood::HARDWOOD_ISA {
 
-// Eight rows fill the registers of a fold. (Two such groups in turns are faster while the table is in
-// cache and slower from memory, which is where large tables are: benchmarks/speed/inference.py.)
+// Eight rows fill the registers of a fold. (Two interleaved groups are faster if the table is in
+// the cache, but slower if it is in memory, as large tables are: benchmarks/speed/inference.py.)
 inline constexpr int kRowsTogether = 8;
 using Nodes = std::int32_t[kRowsTogether];
 
@@ -31,8 +31,8 @@ HARDWOOD_INLINE void add_product(Sums& sums, int vector, const float* w, Vector<
   (vector % 2 ? sums.odd : sums.even) += load<8>(w + 8 * vector) * x;
 }
 
-// bias + w.x, not yet folded. kVectors: vectors of eight values in a row where known at compile
-// time, 0 where not.
+// bias + w.x, not yet folded. kVectors: vectors of eight values per row if known at compile time,
+// otherwise 0.
 template <int kVectors>
 HARDWOOD_INLINE Vector<8> score_8(float bias, const float* w, const float* x, int n) {
   Sums sums = start_sums(bias);
@@ -151,14 +151,15 @@ HARDWOOD_INLINE void descend(const Splits& tree, const EncodedRows& rows, int le
   }
 }
 
-// Scores of the root, and of its children where rows are long, come for little while a row's values
-// are in registers on their way in. (Of short rows, the two children cost more than the one met.)
+// The scores of the root cost little while the values of a row are in registers during encoding,
+// and so do those of its children if rows are long. (For short rows, two children cost more than
+// the one that is reached.)
 constexpr int top_nodes(int n_vectors) {
   return 1 <= n_vectors && n_vectors <= 3 ? 1 : 3;
 }
 inline constexpr int kRowsPerPass = 4;
 
-// The first nodes of a tree, whose weights meet every row.
+// The first nodes of a tree, which score every row.
 template <int kTop>
 struct TopNodes {
   const RouteNode* node[kTop];
@@ -196,7 +197,7 @@ HARDWOOD_INLINE void score_four(const TopNodes<kTop>& top, int n_vectors, ValueO
   }
 }
 
-// From the scores at the top nodes down; returns the level the rows are at.
+// Moves rows down by the scores of the top nodes; returns the level they reach.
 template <int kTop>
 HARDWOOD_INLINE int follow_top(const Splits& tree, Vector<8> at_root,
                                const Vector<8> (&sums)[kTop][kRowsTogether], Nodes& node) {
@@ -208,9 +209,8 @@ HARDWOOD_INLINE int follow_top(const Splits& tree, Vector<8> at_root,
   return kTop == 3 ? 2 : 1;
 }
 
-// Encodes kRowsTogether rows and, where that costs little, takes them down the first levels.
-// Returns the level they are at, or -1 when a row has missing or huge entries and needs the careful
-// path.
+// Encodes kRowsTogether rows and, if that costs little, moves them down the first levels. Returns
+// their level, or -1 if a row has missing or huge values and needs the careful path.
 template <int kVectors>
 HARDWOOD_INLINE int start_rows(const Encoding& e, const Splits& tree, const float* x,
                                const EncodedRows& rows, Nodes& node) {
@@ -231,7 +231,7 @@ HARDWOOD_INLINE int start_rows(const Encoding& e, const Splits& tree, const floa
     score_four(top, n_vectors, encoded, sums, first);
   }
   const Vector<8> at_root = fold1_of_8(sums[0]);
-  // Whatever the weights, zeros included, a value that is NaN or infinite leaves no finite score.
+  // A NaN or infinite value makes the score NaN or infinite, even if its weight is zero.
   if (any_nan(doubt_of(at_root))) return -1;
   return follow_top(tree, at_root, sums, node);
 }
@@ -253,7 +253,7 @@ inline void route_dense(const Encoding& e, const Splits& tree, const Source& sou
   const T* x = static_cast<const T*>(source.values) + first * e.n_features;
   const std::ptrdiff_t step = static_cast<std::ptrdiff_t>(kRowsTogether) * e.n_features;
   for (std::int64_t block = 0; block < n_blocks; ++block, x += step, leaves += kRowsTogether) {
-    // The processor's own prefetching pauses while rows go down the tree.
+    // The hardware prefetcher pauses while rows go down the tree.
     for (std::ptrdiff_t ahead = 0; ahead < step; ahead += 64 / static_cast<int>(sizeof(T)))
       __builtin_prefetch(x + 2 * step + ahead);
     Nodes node = {};
@@ -267,7 +267,7 @@ inline void route_dense(const Encoding& e, const Splits& tree, const Source& sou
   }
 }
 
-// Leaves of n rows encoded already, none with an indicator on.
+// Leaves of n encoded rows without indicators that are 1.
 inline void route_plain(const Splits& tree, const EncodedRows& rows, int n, std::int32_t* leaves) {
   int i = 0;
   if (tree.n_splits > 0)
@@ -295,7 +295,8 @@ inline void route_listed(const Splits& tree, const EncodedRows& rows, int n, std
   }
 }
 
-// Calls function.operator()<kVectors>() for rows of so many vectors of eight; 0 beyond eight.
+// Calls function.operator()<kVectors>() with the number of vectors of eight per row, 0 if above
+// eight.
 template <class Function>
 inline void with_vectors(int n_vectors, Function&& function) {
   const auto try_one = [&]<int kVectors>() {
@@ -308,8 +309,8 @@ inline void with_vectors(int n_vectors, Function&& function) {
   if (!done) function.template operator()<0>();
 }
 
-// Takes kRowsTogether rows that are encoded already, none with an indicator on, down the first
-// levels: the weights there meet every row, and the two children cost less than the one met.
+// Moves kRowsTogether encoded rows without indicators that are 1 down the first levels. All rows
+// meet the same weights there, so two children cost less than gathering the one that is reached.
 template <int kVectors>
 HARDWOOD_INLINE int start_encoded(const Splits& tree, const EncodedRows& rows, Nodes& node) {
   constexpr int kTop = 3;
@@ -327,8 +328,8 @@ HARDWOOD_INLINE int start_encoded(const Splits& tree, const EncodedRows& rows, N
   return follow_top(tree, fold1_of_8(sums[0]), sums, node);
 }
 
-// Groups of encoded rows, none with an indicator on, that go down in turns: the time of short rows
-// goes into waiting for the next node, which others can use. (Of long rows it is arithmetic:
+// Number of groups of encoded rows that go down in turns. Short rows mostly wait for the next node,
+// and other groups can use that time. (Long rows need it for arithmetic:
 // benchmarks/speed/forest_inference.py.)
 constexpr int groups_in_turns(int n_vectors) {
   return 1 <= n_vectors && n_vectors <= 3 ? 3 : 1;
@@ -370,14 +371,14 @@ HARDWOOD_INLINE bool has_indicators(const EncodedRows& rows, int n_groups) {
   return n_on != 0;
 }
 
-// Group g of encoded rows, whose indicators are listed on their own.
+// Group g of encoded rows, with its own list of indicators.
 HARDWOOD_INLINE EncodedRows group_of(const EncodedRows& rows, std::ptrdiff_t listed, int g) {
   const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(g) * kRowsTogether;
   return {rows.values + first * rows.stride, rows.stride, rows.active + g * listed,
           rows.active_end + first};
 }
 
-// Asks for the rows after these groups: the processor's own prefetching pauses while rows go down.
+// Prefetches the rows after these groups: the hardware prefetcher pauses while rows go down.
 HARDWOOD_INLINE void prefetch_after(const EncodedRows& rows, int n_groups) {
   const std::ptrdiff_t step = n_groups * kRowsTogether * rows.stride;
   for (std::ptrdiff_t ahead = step; ahead < 2 * step; ahead += 16)
@@ -403,11 +404,11 @@ inline void route_groups(const Splits& tree, const EncodedRows& rows, std::ptrdi
   }
 }
 
-// Leaves of n encoded rows, in groups of kRowsTogether: the indicators of each group are listed on
-// their own, `listed` entries after those of the group before.
+// Leaves of n encoded rows, in groups of kRowsTogether: each group has its own list of indicators,
+// `listed` entries after the list of the previous group.
 inline void route_encoded(const Splits& splits, const EncodedRows& rows, std::ptrdiff_t listed,
                           int n, std::int32_t* leaves) {
-  const Splits tree = splits;  // a copy, which the leaves written cannot be part of
+  const Splits tree = splits;  // a copy, which cannot alias the leaves
   const int n_whole = tree.n_splits > 0 ? n / kRowsTogether : 0;
   with_vectors((tree.n_values + 7) / 8, [&]<int kVectors>() {
     route_groups<kVectors>(tree, rows, listed, n_whole, leaves);

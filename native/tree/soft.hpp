@@ -1,17 +1,18 @@
-// Soft trees, forwards: every sample goes to both sides of a split unless the split is sure.
+// Forward pass of soft trees: a sample goes to both sides of a split unless one side has
+// probability 1.
 //
 // Hazimeh, Ponomareva, Mol, Tan, Mazumder. The Tree Ensemble Layer: Differentiability meets
 // Conditional Computation. ICML 2020. [TEL20]
 //
-// Algorithm 1 walks sample by sample. Here the samples of a tile walk together, depth first: at each
-// node a list of those that reach it, so that its weights are loaded once and no list is longer than
-// the tile. What is needed at a time is one list per level: O(depth) per sample.
+// Algorithm 1 processes one sample at a time. Here the samples of a tile walk together, depth
+// first. Each node has a list of the samples that reach it, so its weights are loaded once. Memory
+// is one list per level: O(depth) per sample.
 //
-// Where at least half of the tile is at a node, the scores of the node and of levels below it come
-// from one matrix product over all samples: a dense product does several times the work per second
-// of list after list, and most of it is needed (benchmarks/speed/tel_step.py). Scores from a
-// list depend on the sample alone; tiles without XT use lists throughout, as models' answers do.
-// NumPy reference: tests/reference/tel.py.
+// If at least half of the tile is at a node, the scores of the node and of the levels below come
+// from one matrix product over all samples: it is several times faster per score than lists, and
+// most of the scores are needed (benchmarks/speed/tel_step.py). Scores from a list depend on the
+// sample alone. Tiles without XT, as in prediction, use lists only. NumPy reference:
+// tests/reference/tel.py.
 #pragma once
 
 #include "core/gemm.hpp"
@@ -28,14 +29,14 @@ HARDWOOD_INLINE double exp_of(double x) {
   return __builtin_exp(x);
 }
 
-// The probability of the less likely side, and its derivative by u = t / gamma, from the distance
-// q = 1/2 - |u| to the edge where the split becomes sure: exact where the other way round, from u,
-// most digits would cancel.
+// The probability of the less likely side and its derivative by u = t / gamma, computed from the
+// distance q = 1/2 - |u| to the edge where it becomes 0. Computing it from u would cancel most
+// digits.
 template <Activation kActivation, class Real>
 HARDWOOD_INLINE void lesser_side(Real u, Real& lesser, Real& slope) {
   const Real size = u < 0 ? -u : u;
   if constexpr (kActivation == Activation::kLogistic) {
-    const Real e = size == size ? exp_of(-size) : Real(0);  // what is no number goes right, surely
+    const Real e = size == size ? exp_of(-size) : Real(0);  // NaN goes right with probability 1
     lesser = e / (1 + e);
     slope = lesser / (1 + e);
     return;
@@ -117,7 +118,7 @@ struct BlockPlace {
   }
 };
 
-// What a walk over the trees does at every node, whichever way it goes.
+// What a walk over the trees does at every node, forward and backward.
 template <class Real, class Value>
 class SoftWalk {
  public:
@@ -170,7 +171,7 @@ class SoftWalk {
     return {tile_.top.score + rows * tile_.capacity, 0, top_height(trees_.shape.depth), 0};
   }
 
-  // Whether an inner block was opened, which the caller is to close.
+  // Returns whether an inner block was opened; the caller must close it.
   HARDWOOD_INLINE bool open_block(int level, int node, int count, BlockPlace& place) {
     if (place.score || !has_blocks_ || 2 * count < tile_.n) return false;
     const SoftBlock& block = tile_.inner[place.n_open];
@@ -181,7 +182,7 @@ class SoftWalk {
     return true;
   }
 
-  // Node number of entry `local` of a block: a subtree's levels are stretches of 1, 2, 4, ... nodes.
+  // Node number of entry `local` of a block: the levels of a subtree have 1, 2, 4, ... nodes.
   HARDWOOD_INLINE static int block_node(int root, int local) {
     const int level = 31 - __builtin_clz(static_cast<unsigned>(local + 1));
     return (root << level) + local;
@@ -208,8 +209,8 @@ class SoftWalk {
     }
   }
 
-  // Room for the next scores, or null where there is none. Both passes meet the nodes in the same
-  // order, so what one has written the other finds.
+  // Space for the next scores, or null if there is none. Both passes visit the nodes in the same
+  // order, so the backward pass reads what the forward pass wrote.
   HARDWOOD_INLINE Real* room_on_tape(std::size_t size) {
     ScoreTape<Real>& tape = tile_.tape;
     if (tape.used + size > tape.capacity) return nullptr;
@@ -217,8 +218,8 @@ class SoftWalk {
     return tape.data + (tape.used - size);
   }
 
-  // In steps of eight, for which all arrays have room: most lists are so short that a call would
-  // take longer.
+  // In steps of eight, for which all arrays have space: most lists are so short that a function
+  // call would take longer.
   template <class T>
   HARDWOOD_INLINE static void copy(std::size_t n, const T* from, T* to) {
     for (std::size_t i = 0; i < n; i += kRoomBehind)
@@ -229,7 +230,7 @@ class SoftWalk {
     return place.score + static_cast<std::ptrdiff_t>(place.local) * tile_.capacity;
   }
 
-  // Scores of the samples at a node, and where they go.
+  // Scores of the samples at a node, and their probabilities of going right.
   void decide(int level, int node, int count, BlockPlace place) {
     const SoftLevel<Real>& at = tile_.levels[level];
     if (!place.score) {
@@ -255,8 +256,8 @@ class SoftWalk {
     if (kept) copy(count, at.score, kept);
   }
 
-  // Hands the samples on to a child; returns how many reach it. A probability too small for its type
-  // is none: the condition is the same wherever children are counted.
+  // Passes the samples to a child; returns how many reach it. A probability that underflows counts
+  // as 0, everywhere that children are counted.
   HARDWOOD_INLINE int pass_on(int level, int count, int side) {
     const SoftLevel<Real>&at = tile_.levels[level], &below = tile_.levels[level + 1];
     const Real* __restrict to = side ? at.to_right : at.to_left;
@@ -338,7 +339,7 @@ class SoftForward : SoftWalk<Real, Value> {
                             this->tree_];
   }
 
-  // Sample after sample, so that the sum does not depend on where tiles end.
+  // Sample by sample, so that the sum does not depend on the tiles.
   void weigh_leaf(int leaf, int count) {
     const auto& tile = this->tile_;
     const SoftLevel<Real>& at = tile.levels[this->trees_.shape.depth];

@@ -11,10 +11,10 @@
 
 namespace hardwood {
 
-// What a tile is walked for: an answer needs neither matrix products nor the way back.
+// The purpose of a tile: prediction needs neither matrix products nor a backward pass.
 enum class SoftPurpose { kAnswer, kForward, kGradient };
 
-// X, XT, out and the tape are pointed to by whoever has them.
+// The caller sets the pointers X, XT, out and tape.
 template <class Real, class Value = Real>
 class SoftMemory {
  public:

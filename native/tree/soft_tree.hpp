@@ -21,8 +21,8 @@ struct SoftShape {
   HARDWOOD_INLINE int n_leaves() const { return 1 << depth; }
 };
 
-// Perfect trees in heap order whose answers are added up. Leaves have values of a type of their own:
-// a model's answers are in float64 whatever its scores are in.
+// Perfect trees in heap order whose outputs are added up. Leaves have their own type: outputs of a
+// model are float64 whatever the type of its scores.
 template <class Real, class Value = Real>
 struct SoftTrees {
   SoftShape shape;
@@ -34,10 +34,10 @@ struct SoftTrees {
   const Value* O = nullptr;   // (trees * leaves, k)
 };
 
-// Entries that may be written behind the last of a list.
+// Number of entries that may be written behind the end of a list.
 inline constexpr int kRoomBehind = 8;
 
-// The samples at one node, and what is known of them there; arrays of a tile's capacity, and
+// The samples at one node and their values there; arrays have the capacity of a tile plus
 // kRoomBehind.
 template <class Real>
 struct SoftLevel {
@@ -51,15 +51,14 @@ struct SoftLevel {
   Real* value = nullptr;  // derivative of the loss by p
 };
 
-// Subtrees that most samples of a tile go through: their scores come from one matrix product. The
-// tops of all trees make one block. Where most samples are at a node further down, another one
-// begins.
+// Subtrees that most samples of a tile pass through: one matrix product computes their scores. The
+// tops of all trees form one block. Another block begins at a deeper node that most samples reach.
 inline constexpr int kTopHeight = 3;
 inline constexpr int kInnerHeight = 7;
 inline constexpr int kInnerNodes = (1 << kInnerHeight) - 1;
 inline constexpr int kDeepestSoftTree = 20;
 
-// A level that would be left over alone is taken along.
+// A last level that would remain alone is included.
 HARDWOOD_INLINE constexpr int top_height(int depth) {
   return depth <= kTopHeight + 1 ? depth : kTopHeight;
 }
@@ -75,8 +74,9 @@ struct SoftBlock {
   float* b = nullptr;      // (nodes,)
 };
 
-// Scores in the order in which they were met, as far as there is room: the way back reads them
-// instead of computing them again. Behind its capacity there is room for kRoomBehind more.
+// Scores in the order in which they were computed, as far as there is space: the backward pass
+// reads them instead of computing them again. There is space for kRoomBehind more behind its
+// capacity.
 template <class Real>
 struct ScoreTape {
   Real* data = nullptr;
@@ -84,7 +84,7 @@ struct ScoreTape {
   std::size_t used = 0;
 };
 
-// Samples on their way through all trees. Room for `capacity` of them, a multiple of 16.
+// Samples that pass through all trees. Has space for `capacity` samples, a multiple of 16.
 template <class Real, class Value = Real>
 struct SoftTile {
   int capacity = 0;
@@ -102,7 +102,7 @@ struct SoftTile {
   std::int64_t n_reached = 0;              // leaves reached by all samples, added to
 };
 
-// Where the gradient of a tile goes, all added to.
+// The gradient of a tile; everything is added to it.
 template <class Real>
 struct SoftGradient {
   const Real* slope = nullptr;  // (n, k), of the loss by the answers

@@ -6,8 +6,8 @@
 
 namespace hardwood {
 
-// A node as the descent meets it. Leaves are nodes too, numbered after the splits: whatever the
-// score, they lead to themselves, so rows that have arrived need no branch.
+// A node for routing. Leaves are nodes too, numbered after the splits. Both children of a leaf are
+// the leaf itself, so rows that have arrived need no branch.
 struct RouteNode {
   float bias = 0;
   std::int32_t child[2] = {0, 0};  // left, right

@@ -18,8 +18,8 @@ namespace {
 constexpr std::int64_t kRoutedTogether = 16384;  // rows per task of the forward pass
 constexpr int kRoutedBlock = 64;                 // rows padded at a time
 
-// Tasks of the backward pass have a gradient each, which are added in order. How many there are
-// follows from the sizes alone, so that the sum is the same for any number of threads.
+// Every task of the backward pass has its own gradient; these are added in order. The number of
+// tasks depends only on the sizes, so the sum is the same for every number of threads.
 constexpr std::int64_t kFewestRowsPerTask = 512;
 constexpr std::int64_t kMostTasks = 16;
 constexpr std::int64_t kMostGradientFloats = std::int64_t{1} << 24;
@@ -83,7 +83,7 @@ class Worker {
     memory_.take_slopes(k, n, slope);
   }
 
-  // The scores a = W x + b are their gradients by now.
+  // The scores a = W x + b have been replaced by their gradients.
   void input_gradient(float* dX) {
     const int d = layer_.shape.n_columns, m = layer_.shape.n_nodes();
     kernels().gemm_transposed({tile_.score, m, tile_.tile, tile_.tile}, {W_, m, d, stride_},

@@ -1,5 +1,5 @@
-// DGT as the training loop sees it: parameters [W | A | b | theta] in one stretch, and tiles through
-// step.hpp and soft_step.hpp.
+// DGT for the training loop: parameters [W | A | b | theta] in one array; step.hpp and
+// soft_step.hpp compute the tiles.
 #pragma once
 
 #include "core/kernels.hpp"
@@ -9,7 +9,7 @@
 
 namespace hardwood {
 
-// Sharpness of annealed routing, from the first step to the last.
+// Sharpness of annealed routing at the first and at the last step.
 struct Annealing {
   float first = 1;
   float last = 100;

@@ -1,5 +1,5 @@
-// What every user of the DGT kernels needs around them: the size of a tile, its memory, and the
-// perfect tree's children.
+// What users of the DGT kernels need: the size of a tile, its memory, and the children of a perfect
+// tree.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 
 namespace hardwood {
 
-// Scores and means of a tile are (nodes, tile) arrays that three passes go over: small enough for
-// the second-level cache (see benchmarks/speed/dgt_step.py).
+// Scores and means of a tile are (nodes, tile) arrays that three passes read. They fit into the
+// second-level cache (see benchmarks/speed/dgt_step.py).
 inline int dgt_tile_capacity(const DgtShape& shape, int n_samples) {
   constexpr int kLargest = 128, kOfDeepTrees = 64, kDeep = 9;
   return std::min(shape.height >= kDeep ? kOfDeepTrees : kLargest,
@@ -27,7 +27,7 @@ inline std::vector<std::int32_t> perfect_children(const DgtShape& shape) {
   return children;
 }
 
-// The working memory of a tile; samples, targets and weights are pointed to by whoever has them.
+// The working memory of a tile; the caller sets the pointers to samples, targets and weights.
 class DgtTileMemory {
  public:
   DgtTileMemory(const DgtShape& shape, bool is_soft, int capacity) {

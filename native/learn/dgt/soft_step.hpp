@@ -5,9 +5,10 @@
 //   product  q_l = prod over the path of sigma(s a) or sigma(-s a)                      Eq. (2)
 //   sum      q = softmax over the leaves of s sum_i S(i, l) u_i,  u = 2 sigma(s a) - 1    Eq. (4)
 //
-// Both are products of probabilities along the path: that of going right at a node is sigma(s a), or
-// sigma(2 s u + log Z_R - log Z_L) with Z the partition functions of the two sides. The sharpness s
-// applies to the softmax too, or the prediction would stay a mean over leaves however large s is.
+// Both are products of probabilities along the path: that of going right at a node is sigma(s a),
+// or sigma(2 s u + log Z_R - log Z_L) with Z the partition functions of the two sides. The
+// sharpness s applies to the softmax too; otherwise the prediction would remain a mean over leaves
+// for every s.
 #pragma once
 
 #include "learn/dgt/step.hpp"
@@ -54,7 +55,7 @@ inline void leaf_probabilities(const DgtShape& shape, DgtTile& t) {
     float* right_child = left_child + n;
     for (int i = 0; i < n; ++i) {
       right_child[i] = p[i] * right[i];
-      left_child[i] = p[i] * (1.0f - right[i]);  // not p - p right: that loses small ones
+      left_child[i] = p[i] * (1.0f - right[i]);  // not p - p right, which loses small values
     }
   }
 }
@@ -79,8 +80,8 @@ inline void accumulate_leaves_softly(const DgtShape& shape, const DgtTile& t, fl
     }
 }
 
-// Scores become their gradients: probability of the node times the difference it makes, times the
-// derivative of the decision.
+// Replaces scores by their gradients: the probability of the node times the difference of its sides
+// times the derivative of the decision.
 inline void backward_scores_softly(const DgtShape& shape, const DgtForm& form,
                                    const Parameters<float>& p, DgtTile& t) {
   const std::ptrdiff_t n = t.tile;
@@ -114,8 +115,8 @@ inline void backward_scores_softly(const DgtShape& shape, const DgtForm& form,
   }
 }
 
-// Prediction of a tile, by the scores and not by the router: what a gradient of the same step
-// belongs to.
+// Predictions of a tile from the scores, not from the router, so that they match the gradient of
+// the same step.
 inline void dgt_predict(const DgtShape& shape, const DgtForm& form, const Parameters<float>& p,
                         DgtTile& t) {
   node_scores(shape, p, t);

@@ -14,12 +14,12 @@
 //   l'(f)            slope  (k, tile)     loss by prediction, weight and 1/batch included
 //   v / z            mean   (tile,)       softmax mean of slope . theta_l over all leaves
 //
-// The step computes what Algorithm 2 says, by another way (learn/dgt.py lists what differs around
-// it). With decisions of +-mu every subtree of one height has the same partition function
-// (2 cosh mu)^height, whatever the signs. So the softmax over the leaves is exactly a product of
-// node probabilities, 1/2 (1 + s tanh mu) to the right with s the sign, and the gradient follows
-// from one upward and one downward pass over the nodes: O(2^h) per sample, no exponential, no path
-// matrix. mu is 1 (the paper) or the mean of |a| (the authors' code).
+// The step computes Algorithm 2 in another way (learn/dgt.py lists the differences). With decisions
+// of +-mu every subtree of one height has the same partition function (2 cosh mu)^height, whatever
+// the signs. So the softmax over the leaves is exactly a product of node probabilities, 1/2 (1 + s
+// tanh mu) to the right with s the sign, and the gradient follows from one upward and one downward
+// pass over the nodes: O(2^h) per sample, no exponential, no path matrix. mu is 1 (the paper) or
+// the mean of |a| (the authors' code).
 //
 // The product form of Eq. (2) is the same recursion with probabilities of 0 and 1; annealed
 // routing, which is soft in the forward pass too, is in soft_step.hpp.
@@ -37,13 +37,13 @@ HARDWOOD_INLINE float signed_by(float a, float bend) {
   return a >= 0 ? bend : -bend;
 }
 
-// Mean over a node from the means of its two sides: 1/2 ((R + L) + s tanh(mu) (R - L)).
+// Mean of a node from the means of its two sides: 1/2 ((R + L) + s tanh(mu) (R - L)).
 HARDWOOD_INLINE float mix(float left, float right, float signed_bend) {
   return 0.5f * ((right + left) + signed_bend * (right - left));
 }
 
-// Algorithm 2, line 13, for one node: probability of the node times the difference its sign makes,
-// by the straight-through estimator. Sum: p_r (R - mean) - p_l (L - mean) with p_r, p_l =
+// Algorithm 2, line 13, for one node: the probability of the node times the difference between its
+// sides, by the straight-through estimator. Sum: p_r (R - mean) - p_l (L - mean) with p_r, p_l =
 // 1/2 (1 +- s tanh mu). Product: 1/2 (R - L), half because a step is half a sign.
 template <Path kPath>
 HARDWOOD_INLINE float score_gradient(float a, float left, float right, float mean,
@@ -54,7 +54,7 @@ HARDWOOD_INLINE float score_gradient(float a, float left, float right, float mea
   return __builtin_fabsf(a) <= 1.0f ? probability * difference : 0.0f;
 }
 
-// Sum of f(i) over a multiple of 16 samples, in sixteen running sums whatever the vectors' width.
+// Sum of f(i) over a multiple of 16 samples, in sixteen running sums for every vector width.
 template <class Of>
 HARDWOOD_INLINE float lane_sum(int n, Of&& of) {
   float lane[16] = {}, sum = 0;
@@ -64,7 +64,7 @@ HARDWOOD_INLINE float lane_sum(int n, Of&& of) {
   return sum;
 }
 
-// tanh(mu): what the softmax makes of a decision of +-mu. One for the product form.
+// tanh(mu), the effect of a decision of +-mu in the softmax. 1 for the product form.
 inline float bend_of(const DgtShape& shape, const DgtForm& form, const DgtTile& t) {
   if (form.path == Path::kProduct) return 1.0f;
   if (form.quantizer == Quantizer::kSign) return kTanh1;
@@ -147,8 +147,8 @@ inline void value_leaves(const DgtShape& shape, const Parameters<float>& p, DgtT
   }
 }
 
-// Where one output makes slope . theta_l = slope * theta_l, the slope can wait until the downward
-// pass: a leaf is then one number for the whole tile, and (leaves, tile) values are never formed.
+// With one output, slope . theta_l = slope * theta_l, and the slope is applied in the downward
+// pass. A leaf is then one number for the whole tile, and no (leaves, tile) array is needed.
 template <bool kOneOutput>
 HARDWOOD_INLINE float leaf_at(const float* theta, const float* values, int i) {
   return kOneOutput ? theta[0] : values[i];
@@ -218,7 +218,7 @@ inline void up_and_down(const DgtShape& shape, const DgtForm& form, const float*
     downward<Path::kProduct, kOneOutput>(shape, theta, t, bend);
 }
 
-// Scores become their gradients.
+// Replaces scores by their gradients.
 inline void backward_scores(const DgtShape& shape, const DgtForm& form, const Parameters<float>& p,
                             DgtTile& t) {
   if (shape.n_outputs == 1 && !shape.has_linear_leaves)
@@ -227,7 +227,7 @@ inline void backward_scores(const DgtShape& shape, const DgtForm& form, const Pa
   up_and_down<false>(shape, form, p.leaves, t);
 }
 
-// Gradients by W and b from those by the scores. W's is overwritten when `first`.
+// Gradients by W and b from the gradients by the scores. Overwrites that of W if `first`.
 inline void accumulate_splits(const DgtShape& shape, const DgtTile& t, bool first,
                               const Parameters<float>& gradient) {
   const int m = shape.n_nodes(), d = shape.n_columns;

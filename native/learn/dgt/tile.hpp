@@ -18,7 +18,7 @@ struct DgtShape {
 };
 
 enum class Path { kSum, kProduct };            // Eq. (4), Eq. (2)
-enum class Quantizer { kSign, kScaled };       // +-1, or +-mean |a| as the authors' code has it
+enum class Quantizer { kSign, kScaled };       // +-1, or +-mean |a| as in the authors' code
 enum class Routing { kQuantized, kAnnealed };  // Sec. 3.3: straight-through, or a sharpened sigmoid
 
 // The design choices of Table 7.

@@ -1,4 +1,4 @@
-// Exact splits on one column: all thresholds between the distinct values at a node are tried.
+// Exact splits on one column: tries all thresholds between the distinct values at a node.
 #include <cmath>
 
 #include "core/threads.hpp"
@@ -8,7 +8,7 @@ namespace hardwood {
 
 namespace {
 
-// Entries (rows times columns) of a node that make a task of their own.
+// Number of entries (rows times columns) per task.
 constexpr std::int64_t kTaskEntries = 1 << 19;
 
 class ColumnScan {
@@ -22,7 +22,7 @@ class ColumnScan {
     best_ = &best;
     const RankedColumn& column = level_.data.column(c);
     if (column.values.empty() || !gather(column)) return false;
-    if (low_ == high_) return !missing_.empty();  // told apart by the flag's own column
+    if (low_ == high_) return !missing_.empty();  // the missing indicator is a column of its own
     const auto n_bins = static_cast<std::size_t>(high_ - low_) + 1;
     const bool few = n_bins * level_.targets.n_sums() <= 2 * static_cast<std::size_t>(node.size());
     const int n_ways = missing_.empty() ? 1 : 2;
@@ -44,7 +44,7 @@ class ColumnScan {
   }
 
  private:
-  // Ranks of the node's rows, and their range. False where no entry is present.
+  // Ranks of the node's rows, and their range. Returns false if all entries are missing.
   bool gather(const RankedColumn& column) {
     const int n = node_->size();
     rank_.resize(n);
@@ -140,7 +140,7 @@ struct Task {
   int first_node, last_node, first_column, last_column;
 };
 
-// Large nodes are cut by columns, small ones put together; the cut depends on sizes alone.
+// Divides large nodes by columns and combines small ones; this depends only on the sizes.
 std::vector<Task> tasks_of(std::span<const LevelNode> nodes, int n_columns) {
   std::vector<Task> tasks;
   for (int i = 0; i < static_cast<int>(nodes.size());) {

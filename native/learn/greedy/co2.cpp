@@ -2,8 +2,8 @@
 //
 // Norouzi, Collins, Fleet, Kohli 2015: the bound of learn/non_greedy/step.hpp for a tree of one
 // split, on the rows of one node, started from the best axis split. Departs from the paper: the
-// threshold along the direction that was learned is found once more, as the best for the node's
-// impurity.
+// threshold along the learned direction is searched again, as the best for the impurity of the
+// node.
 #include <cmath>
 
 #include "core/threads.hpp"
@@ -22,7 +22,7 @@ Loss loss_of(Measure measure) {
   return measure == Measure::kVariance ? Loss::kSquared : Loss::kLogistic;
 }
 
-// The scores that give a leaf's shares or means.
+// The scores whose outputs are the class frequencies or means of a leaf.
 float score_of(Measure measure, double mean) {
   if (measure == Measure::kVariance) return static_cast<float>(mean);
   const double share = std::clamp(mean, kLeastShare, 1.0 - kLeastShare);
@@ -42,7 +42,7 @@ class Co2Node {
     own_.n_outputs = level.targets.width;
   }
 
-  // By the first norm that leads to a better split than the axis one; none where no norm does.
+  // The split of the first norm that beats the axis split; none if no norm does.
   ObliqueSplit run(const AxisSplit& axis) {
     for (const float nu : level_.options.co2.nu) {
       ObliqueSplit found = run(axis, nu);
@@ -76,7 +76,7 @@ class Co2Node {
     return along(level_, node_, std::vector<double>(weights, weights + own_.n_columns()));
   }
 
-  // The axis split, of norm sqrt(nu), and leaves that answer by their rows.
+  // The axis split, with norm sqrt(nu), and leaves fitted to their rows.
   std::vector<float> start_at(const AxisSplit& axis, float nu, const Layout& layout) const {
     std::vector<float> parameters(layout.n_parameters());
     const Parameters<float> p = layout.view(parameters.data());
@@ -117,7 +117,7 @@ std::vector<ObliqueSplit> search_co2(const Level& level, const Problem& problem,
                                      std::span<const AxisSplit> axis) {
   std::vector<ObliqueSplit> found(nodes.size());
   const int n_nodes = static_cast<int>(nodes.size());
-  // Threads share the nodes, or where those are too few the rows of a batch.
+  // Threads share the nodes or, if there are too few nodes, the rows of a batch.
   const int of_node = n_nodes < level.n_threads ? level.n_threads : 1;
   parallel_for(n_nodes, of_node > 1 ? 1 : level.n_threads, [&](int i) {
     if (level.stop || !axis[i].found()) return;

@@ -1,5 +1,5 @@
-// The training rows as greedy learners hold them: columns by rank for exact thresholds, and rows
-// for oblique splits.
+// The training rows of greedy learners: columns as ranks for exact thresholds, and rows for oblique
+// splits.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace hardwood {
 
-// Sorts by the upper 32 bits, of which `n_bytes` are used; equal ones stay in their order where the
+// Sorts by the upper 32 bits, of which `n_bytes` are used. Keeps the order of equal keys if the
 // lower 32 bits increase.
 inline void sort_by_upper_half(std::vector<std::uint64_t>& keys, std::vector<std::uint64_t>& spare,
                                int n_bytes) {
@@ -33,9 +33,9 @@ inline void sort_by_upper_half(std::vector<std::uint64_t>& keys, std::vector<std
   }
 }
 
-// Bits that are ordered as the floats are; no NaN.
+// Bits with the order of the floats; NaN is not allowed.
 inline std::uint32_t ordered_bits(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value + 0.0f);  // one zero
+  const auto bits = std::bit_cast<std::uint32_t>(value + 0.0f);  // -0 becomes 0
   return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
 
@@ -47,9 +47,9 @@ inline float from_ordered_bits(std::uint32_t bits) {
 class RankedColumn {
  public:
   std::vector<float> values;  // distinct, ascending
-  int flag = -1;              // the column that says where this one's entries are missing
+  int flag = -1;              // the missing indicator of this column
 
-  // Missing entries have the rank behind all others.
+  // The rank of missing entries, after all others.
   std::uint32_t missing() const { return static_cast<std::uint32_t>(values.size()); }
   std::uint32_t rank(std::size_t row) const { return wide_.empty() ? narrow_[row] : wide_[row]; }
   // Calls use(array of ranks), of whichever type they are.
@@ -62,7 +62,7 @@ class RankedColumn {
 
  private:
   std::vector<std::uint16_t> narrow_;
-  std::vector<std::uint32_t> wide_;  // only where 16 bits are too few
+  std::vector<std::uint32_t> wide_;  // only if 16 bits are too few
 };
 
 class GreedyData {

@@ -9,7 +9,7 @@ namespace hardwood {
 
 namespace {
 
-// A node that has not been decided on, and where it hangs.
+// A node that is neither a split nor a leaf yet, and its place in the tree.
 struct OpenNode {
   LevelNode rows;
   int parent = -1, side = 0;
@@ -64,7 +64,7 @@ class Grower {
   }
 
  private:
-  // x log2 x for whole x, where all rows have the weight 1.
+  // A table of x log2 x for integers x, if all rows have weight 1.
   void tabulate(std::size_t n) {
     for (const std::int64_t row : problem_.train)
       if (problem_.weight[row] != 1.0f) return;
@@ -129,7 +129,8 @@ class Grower {
 
   bool is_worth_it(const LevelNode& node, double worth) const {
     if (worth == kNoWorth || level_.stop) return false;
-    if (options_.min_impurity_decrease <= 0) return true;  // as scikit-learn: none is enough
+    if (options_.min_impurity_decrease <= 0)
+      return true;  // as in scikit-learn, no decrease is needed
     Sides undivided(level_.targets);
     undivided.start(node.totals.data());
     const double decrease = worth - undivided.worth();
@@ -138,7 +139,7 @@ class Grower {
 
   struct Found {
     AxisSplit axis;
-    ObliqueSplit oblique;  // where there is one, it is the better
+    ObliqueSplit oblique;  // better than the axis split, if there is one
     double worth() const { return oblique.found() ? oblique.worth : axis.worth; }
   };
 
@@ -159,7 +160,7 @@ class Grower {
     return found;
   }
 
-  // Splits what can be split; returns the children.
+  // Splits the nodes that can be split; returns their children.
   std::vector<OpenNode> split(std::vector<OpenNode>& nodes) {
     std::vector<LevelNode> rows(nodes.size());
     for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -192,7 +193,7 @@ class Grower {
     return children;
   }
 
-  // Puts the rows that go left before those that go right, each in their order; returns where the
+  // Moves the rows that go left before those that go right, keeping their order; returns where the
   // right ones begin.
   int divide(const LevelNode& node, const Found& found) {
     std::vector<std::int32_t> left, right;

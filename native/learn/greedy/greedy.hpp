@@ -1,11 +1,11 @@
-// Greedy trees: nodes are split one after another, each by what helps its own rows most.
+// Greedy trees: every node gets the split that is best for its own rows.
 //
 // Breiman, Friedman, Olshen, Stone. Classification and regression trees. 1984. (axis)
 // Murthy, Kasif, Salzberg. A system for induction of oblique decision trees. JAIR 1994. (OC1)
 // Norouzi, Collins, Fleet, Kohli. CO2 forest. arXiv:1506.06155, 2015. (CO2)
 //
-// A tree grows level by level. All that is tried at a level is independent of all else and compared
-// in a fixed order, so the tree does not depend on the number of threads.
+// A tree grows level by level. Splits are tried independently and compared in a fixed order, so the
+// tree does not depend on the number of threads.
 #pragma once
 
 #include <array>
@@ -17,10 +17,11 @@
 
 namespace hardwood {
 
-// What splits are searched among.
+// How splits are searched.
 enum class Search { kAxis, kRandom, kOc1, kCo2 };
 
-// What a split is to lower: with classes (one label a row), labels (several, yes or no) or numbers.
+// The impurity that a split should lower: of classes (one label per row), several binary labels, or
+// numbers.
 enum class Measure { kClassEntropy, kClassGini, kLabelEntropy, kLabelGini, kVariance };
 
 inline bool has_classes(Measure measure) {
@@ -33,7 +34,7 @@ struct Co2Options {
   float momentum = 0.9f;
   int batch_size = 128;
   int max_epochs = 100;
-  int max_steps = 10000;  // so many batches, and at least one pass
+  int max_steps = 10000;  // this many batches, and at least one epoch
 };
 
 struct GreedyOptions {
@@ -46,7 +47,7 @@ struct GreedyOptions {
   double min_impurity_decrease = 0;     // of the whole tree's mean impurity
   int n_candidates = 64;                // random: directions tried at a node
   int n_split_restarts = 5;             // OC1: starts, the first of which is the best axis split
-  int n_jumps = 5;                      // OC1: random directions tried where no coordinate helps
+  int n_jumps = 5;                      // OC1: random directions tried if no coordinate helps
   int n_coordinates = 50;               // OC1: coordinates tried in a pass
   int max_sweeps = 10;                  // OC1: passes per start
   Co2Options co2;
@@ -67,10 +68,10 @@ struct GreedyTree {
   std::vector<std::array<std::int32_t, 2>> children;  // a split, or leaf l as -1 - l
   std::vector<std::int32_t> leaf;                     // of each training row, in their order
   int n_leaves = 0;
-  bool interrupted = false;  // nodes that were still to be split are leaves
+  bool interrupted = false;  // the nodes that were not split yet are leaves
 };
 
-// Grows a tree of the training rows. `count` (n,) is what each row counts for min_samples_*.
+// Grows a tree on the training rows. `count` (n,) is what each row counts for min_samples_*.
 GreedyTree grow_greedy(const Problem& problem, const double* count, const GreedyOptions& options,
                        std::uint64_t seed, int n_threads, const std::atomic<bool>& stop);
 

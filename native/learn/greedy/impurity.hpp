@@ -6,9 +6,9 @@
 //   Gini      S G = S - sum_k s_k^2 / S           likewise
 //   variance  S V = sum w y^2 - mean_q s_q^2 / S
 //
-// What is maximized is what a side adds to the decrease: terms that both sides share, and that add
-// up to the same for every split, are left out. Divided by the node's weight, the difference to the
-// node's own value is the decrease of the mean impurity.
+// The search maximizes the contribution of both sides to the decrease, without terms whose sum is
+// the same for every split. Its difference from the value of the undivided node, divided by the
+// weight of the node, is the decrease of the mean impurity.
 #pragma once
 
 #include <algorithm>
@@ -20,14 +20,14 @@
 
 namespace hardwood {
 
-// Entropies are added up in whole multiples of 2^-24: sums of integers depend neither on their order
-// nor on what was added and taken away before, so a split can be moved row by row and equally good
-// splits are found to be equal.
+// Entropies are added up as integer multiples of 2^-24. Sums of integers do not depend on the order
+// or on what was added and subtracted before, so a threshold can move row by row, and equally good
+// splits compare as equal.
 inline std::int64_t x_log_x(double x) {
   return x > 0 ? static_cast<std::int64_t>(std::nearbyint(x * std::log2(x) * 0x1p24)) : 0;
 }
 
-// What the rows at hand are to be told apart by: in order of nodes, each node's rows together.
+// The targets of the rows of a level, in the order of nodes.
 struct RowTargets {
   Measure measure = Measure::kClassEntropy;
   int width = 1;                                     // classes, labels or numbers
@@ -56,8 +56,8 @@ struct RowTargets {
   }
 };
 
-// The two sides of a split that is being moved over the rows of a node: all rows are on the right
-// until they are taken to the left.
+// The two sides of a split whose threshold moves over the rows of a node: all rows are on the right
+// until they move to the left.
 class Sides {
  public:
   explicit Sides(const RowTargets& targets)
@@ -85,7 +85,7 @@ class Sides {
   double left_count() const { return left_count_; }
   double left_weight() const { return left_[0]; }
 
-  // What both sides add.
+  // The contribution of both sides.
   double worth() const {
     const double S = left_[0], R = total_[0] - S;
     switch (targets_.measure) {
@@ -115,7 +115,7 @@ class Sides {
     change(targets_.label[row], w);
   }
 
-  // Takes weight of one class, or a sum of one label or number, to the left.
+  // Moves the weight of one class, or the sum of one label or number, to the left.
   void change(int k, double w) {
     double& left = left_[1 + k];
     const double right = total_[1 + k] - left;

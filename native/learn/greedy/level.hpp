@@ -1,4 +1,4 @@
-// One level of a growing tree: its nodes, their rows side by side, and what was found for them.
+// One level of a growing tree: its nodes, their rows side by side, and their splits.
 #pragma once
 
 #include <optional>
@@ -66,15 +66,15 @@ struct ObliqueSplit {
   bool found() const { return !weights.empty(); }
 };
 
-// For each node the best split on one column; the first of equally good ones. `varies` (nodes,
-// columns), if not null, is told which columns are not constant there.
+// For each node the best split on one column; the first of equally good ones. Sets `varies` (nodes,
+// columns), if not null, to 1 for columns that are not constant there.
 std::vector<AxisSplit> search_axis(const Level& level, std::span<const LevelNode> nodes,
                                    std::vector<std::uint8_t>* varies = nullptr);
 
 // The best of n_candidates random directions, each with its best threshold.
 std::vector<ObliqueSplit> search_random(const Level& level, std::span<const LevelNode> nodes);
 
-// OC1, started from the axis splits; nothing where it did not find a better one.
+// OC1, started from the axis splits; no split if it did not find a better one.
 std::vector<ObliqueSplit> search_oc1(const Level& level, std::span<const LevelNode> nodes,
                                      std::span<const AxisSplit> axis,
                                      const std::vector<std::uint8_t>& varies);
@@ -84,7 +84,7 @@ std::vector<ObliqueSplit> search_co2(const Level& level, const Problem& problem,
                                      std::span<const LevelNode> nodes,
                                      std::span<const AxisSplit> axis);
 
-// The best split along a direction, of norm 1 and in floats; none where the direction is zero.
+// The best split along a direction, of norm 1 and in floats; none if the direction is zero.
 ObliqueSplit along(const Level& level, const LevelNode& node, const std::vector<double>& direction);
 
 // Scores of a node's rows: weights . x for each of n_directions (multiple of 8) columns of B

@@ -36,7 +36,7 @@ class TileReader {
     tile_.rows = rows;
     tile_.is_first = is_first;
     tile_.slope = slope;
-    BadEntry bad;  // infinities were refused when the table was read
+    BadEntry bad;  // the table was checked for infinities when it was read
     kernels().encode_rows(problem_.encoding, problem_.source, rows.data(), 0, tile_.n,
                           {X_.data(), stride_, active_.data(), active_end_.data()}, bad);
     for (int i = 0; i < tile_.n; ++i) {
@@ -94,7 +94,7 @@ class Run {
       learner_.before_epoch(epoch, descent_.parameters(), tiles_of(problem_.train));
       const bool whole = run_epoch(epoch, record);
       result.interrupted |= !whole;
-      if (!whole) {  // what the first steps made is kept when there is nothing better
+      if (!whole) {  // the first steps are kept if nothing is better
         if (result.best_epoch < 0) keep_parameters(result);
         break;
       }
@@ -119,8 +119,8 @@ class Run {
     std::copy_n(descent_.parameters(), descent_.size(), result.parameters.begin());
   }
 
-  // Without a validation part trees are compared by the training loss of what is returned. A tree
-  // that took no step is not compared: it cannot win against one that did.
+  // Without validation rows, trees are compared by the training loss of the returned model. A tree
+  // that took no step is not compared, and cannot win against one that did.
   void evaluate_best(TrainingResult& result) {
     if (result.history.empty()) return;
     const auto rows = problem_.valid.empty() ? problem_.train : problem_.valid;
@@ -133,14 +133,14 @@ class Run {
     result.soft_criterion = mean_loss(rows, parameters, Purpose::kStep);
   }
 
-  // So that no comparison is ever lost to NaN.
+  // Makes NaN compare as the worst value.
   static double number_or_infinity(double loss) {
     return std::isnan(loss) ? std::numeric_limits<double>::infinity() : loss;
   }
 
   bool has_value() const { return problem_.loss != Loss::kCustom || custom_has_value_; }
 
-  // False when it was interrupted.
+  // Returns false if it was interrupted.
   bool run_epoch(int epoch, EpochRecord& record) {
     Random random(seed_, stream(epoch + 1));
     std::copy(problem_.train.begin(), problem_.train.end(), order_.begin());
@@ -194,7 +194,7 @@ class Run {
     return total + learner_.step({n, tiles_of(rows, slope), learning_rate}, descent_);
   }
 
-  // Asks the outside loss for the gradient of a whole batch; batch_slope_ (n, k) gets it times
+  // Calls the custom loss for the gradient of a whole batch; batch_slope_ (n, k) receives it times
   // weight and factor.
   double custom_slope(std::span<const std::int64_t> rows, float factor, const float* parameters,
                       Purpose purpose) {
@@ -240,7 +240,8 @@ class Run {
     return total / total_weight(rows);
   }
 
-  // With a validation part the best epoch's parameters are kept, otherwise the last one's.
+  // With validation rows the parameters of the best epoch are kept, otherwise those of the last
+  // epoch.
   void keep_if_better(const EpochRecord& record, TrainingResult& result) {
     const double loss = number_or_infinity(record.validation_loss);
     const bool validated = !problem_.valid.empty();

@@ -1,4 +1,4 @@
-// A learning problem, the options of the one training loop, and what comes out of it.
+// A learning problem, the options of the training loop, and its result.
 #pragma once
 
 #include <atomic>
@@ -15,8 +15,8 @@
 
 namespace hardwood {
 
-// Gradient of a loss that lives outside the engine. Arrays are (n, k) and (n, t), row-major;
-// `values` (n,) may be left as it is when the loss has no value, and then the return is false.
+// Gradient of a custom loss, outside the engine. Arrays are (n, k) and (n, t), row-major. If the
+// loss has no values, it leaves `values` (n,) unchanged and returns false.
 using CustomLoss = std::function<bool(int n, const float* prediction, const float* target,
                                       float* gradient, float* values)>;
 
@@ -53,20 +53,20 @@ struct EpochRecord {
   double train_loss = 0;
   double validation_loss = std::numeric_limits<double>::quiet_NaN();
   double learning_rate = 0;
-  // Of soft trees: leaves per sample and tree that were reached, in the mean over the epoch.
+  // For soft trees: leaves reached per sample and tree, on average over the epoch.
   double reachable_leaves = std::numeric_limits<double>::quiet_NaN();
-  // Of learners that minimize a bound on the loss: the bound, as train_loss.
+  // For learners that minimize a bound on the loss: the bound, as train_loss.
   double train_bound = std::numeric_limits<double>::quiet_NaN();
 };
 
-// The watcher of a run: told of each epoch, may ask to stop. `stop` is also set from outside, by an
-// interrupt.
+// The observer of a run: it is given each epoch and can stop the run. An interrupt also sets
+// `stop`.
 struct Monitor {
   std::atomic<bool> stop{false};
   std::function<bool(const EpochRecord&)> on_epoch;  // true: stop this run
 };
 
-// A tile of encoded samples on its way to a learner; `capacity` is a multiple of 16.
+// A tile of encoded samples for a learner; `capacity` is a multiple of 16.
 struct SampleTile {
   int capacity = 0;
   int n = 0;
@@ -86,8 +86,8 @@ struct SampleTile {
   }
 };
 
-// What a tile is predicted for: the gradient of a step, which some learners take through a softer
-// model, or the answer that the model will give.
+// The purpose of a prediction: the gradient of a step, for which some learners use a softer model,
+// or the output of the final model.
 enum class Purpose { kStep, kAnswer };
 
 // Calls a function with some rows, tile by tile.
@@ -101,7 +101,7 @@ struct Batch {
 
 class Descent;
 
-// What a paper brings: parameters, steps and predictions. The loop does the rest.
+// What a learner implements: parameters, steps and predictions. The loop does the rest.
 class Learner {
  public:
   // Throws std::length_error for more parameters than 31 bits count.
@@ -111,20 +111,21 @@ class Learner {
   const Layout& layout() const { return layout_; }
   virtual int tile_capacity(int batch_size) const = 0;
   virtual void initialize(Random& random, float* parameters) const = 0;
-  // How much of the training is over, from 0 to 1; called before every step.
+  // The fraction of training that is done, from 0 to 1; called before every step.
   virtual void set_progress(double) {}
-  // Whether a step's model is softer than the answer's.
+  // Whether steps use a softer model than the output.
   virtual bool is_soft() const { return false; }
-  // For what is to be known of all training rows.
+  // For statistics of all training rows.
   virtual void before_epoch(int /*epoch*/, const float* /*parameters*/, const Tiles& /*all_rows*/) {
   }
-  // Moves the parameters; returns the weighted sum of the batch's losses, without those of slopes.
+  // Updates the parameters; returns the weighted sum of the batch's losses, without those given as
+  // slopes.
   virtual double step(const Batch& batch, Descent& descent) = 0;
   virtual void predict(const float* parameters, const SampleTile& tile, Purpose purpose,
                        float* prediction) = 0;  // (k, capacity)
-  // What the steps of an epoch came to; `weight` is that of their rows.
+  // Statistics of the steps of an epoch; `weight` is the weight of their rows.
   virtual void report(double /*weight*/, EpochRecord&) {}
-  // From parameters as they were learned to those of the model, once and last of all.
+  // Converts the learned parameters to those of the model; called once, at the end.
   virtual void finish(float*) const {}
 
  private:
@@ -136,8 +137,8 @@ class GradientLearner : public Learner {
  public:
   using Learner::Learner;
   double step(const Batch& batch, Descent& descent) override;
-  // Adds the gradient of a tile; the first of a batch replaces what is there. Returns the weighted
-  // sum of losses.
+  // Adds the gradient of a tile; the first tile of a batch overwrites it. Returns the weighted sum
+  // of losses.
   virtual double add_gradient(const float* parameters, const SampleTile& tile, float factor,
                               float* gradient) = 0;
 };
@@ -146,7 +147,7 @@ struct TrainingResult {
   Buffer<float> parameters;
   double criterion =
       std::numeric_limits<double>::infinity();  // validation loss, or training loss without one
-  // The criterion of the soft model that was learned, where it is another one than the answer's.
+  // The criterion of the learned soft model, if it differs from that of the output.
   double soft_criterion = std::numeric_limits<double>::quiet_NaN();
   int best_epoch = -1;
   bool interrupted = false;

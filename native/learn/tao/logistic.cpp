@@ -125,7 +125,7 @@ class OwlQn {
     double rho;
   };
 
-  // At most these are the second derivatives, one column at a time: c_i x_ij^2 / 4.
+  // Upper bounds on the second derivatives, per column: c_i x_ij^2 / 4.
   Values curvatures(const LogisticRows& rows) const {
     Values h(d_ + 1);
     for (int i = 0; i < rows.n; ++i) {
@@ -146,7 +146,7 @@ class OwlQn {
     return options_.l1 * sum;
   }
 
-  // The steepest of the subgradients' smallest: zero where |gradient| <= l1 keeps a weight at zero.
+  // The smallest subgradient: zero where |gradient| <= l1 keeps a weight at zero.
   Values pseudo_gradient(const Values& x, const Values& gradient) const {
     Values pseudo = gradient;
     for (int j = 0; j < d_; ++j) {

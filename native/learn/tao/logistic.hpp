@@ -4,8 +4,8 @@
 //
 //     min_{w, b}  sum_i c_i log(1 + exp(-s_i (w x_i + b)))  +  l1 |w|_1  +  l2 / 2 |w|^2
 //
-// Rows are float32, sums of more than a chunk of rows float64. Chunks are the same whatever the
-// number of threads, and so is the solution.
+// Rows are float32; sums over chunks of rows are float64. Chunks do not depend on the number of
+// threads, and neither does the solution.
 #pragma once
 
 #include <atomic>
@@ -31,7 +31,7 @@ struct LogisticSolution {
   int passes = 0;
 };
 
-// `d` columns of the rows are used; w (d,) and b are where it starts.
+// Uses `d` columns of the rows; starts from w (d,) and b.
 LogisticSolution solve_logistic(const LogisticRows& rows, int d, const LogisticOptions& options,
                                 std::vector<float> w, float b, const std::atomic<bool>& stop);
 

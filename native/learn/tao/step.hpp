@@ -11,7 +11,8 @@
 
 namespace hardwood::HARDWOOD_ISA {
 
-// w x of some rows, rounded as routing rounds it: a threshold between two scores parts them there.
+// w x of some rows, rounded as in routing, so that a threshold between two scores separates them in
+// routing too.
 inline void score_rows(const float* w, const TaoRows& rows, const std::int32_t* which, int n,
                        float* out) {
   const float zero = 0;
@@ -22,7 +23,7 @@ inline void score_rows(const float* w, const TaoRows& rows, const std::int32_t* 
   for (int i = 0; i < n; ++i) out[i] = split_score(split, 0, rows.X + which[i] * rows.stride);
 }
 
-// The loss of a row at a linear leaf; `f` has room for 2 k floats.
+// The loss of a row at a linear leaf; `f` has space for 2 k floats.
 inline float linear_leaf_loss(const LearnedTree& tree, const TaoLeaves& leaves, std::int32_t leaf,
                               const float* x, const float* y, float* f) {
   const int k = leaves.losses.n_outputs;
@@ -39,7 +40,7 @@ inline float linear_leaf_loss(const LearnedTree& tree, const TaoLeaves& leaves, 
   return leaf_loss(scored, leaves.losses, 0, y);
 }
 
-// Losses of some rows if they went to a node, from where the tree sends them on.
+// Losses of some rows if they started at a node and followed the tree from there.
 inline void losses_below(const LearnedTree& tree, const TaoLeaves& leaves, std::int32_t node,
                          const TaoRows& rows, const std::int32_t* which, int n, float* scratch,
                          float* out) {
@@ -52,7 +53,7 @@ inline void losses_below(const LearnedTree& tree, const TaoLeaves& leaves, std::
   }
 }
 
-// Rows whose scores are taken together: their dot products hide each other's latency.
+// Number of rows scored together, so that their dot products hide each other's latency.
 inline constexpr int kTogether = 8;
 
 template <int R>

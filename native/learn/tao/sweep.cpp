@@ -14,11 +14,11 @@ namespace hardwood {
 namespace {
 
 constexpr int kRowsAtOnce = 2048;
-// A node with more than this part of the rows has all threads to itself.
+// A node with more than this fraction of the rows uses all threads.
 constexpr double kLargePart = 0.25;
-// Of the logistic loss: what must be gained for a split that is as good otherwise to be replaced.
+// The decrease of the logistic loss that is needed to replace an otherwise equal split.
 constexpr double kNoticeable = 1e-3;
-// Of a sum of costs: what its rounding may be.
+// Bound on the rounding error of a sum of costs, relative to the sum.
 constexpr double kRounding = 1e-12;
 
 // Calls work(first, n) for stretches of n_rows rows.
@@ -57,7 +57,7 @@ class NodeStep {
 
   std::int64_t passes() const { return passes_; }
 
-  // Finds a better split for a node with such rows; returns what it gains.
+  // Finds a better split for a node with these rows; returns the decrease.
   double improve(std::int32_t node, std::span<const std::int32_t> which, float* w, float* b) {
     const ReducedProblem problem = reduced_problem(view_, node, which, n_threads_);
     if (problem.rows.empty()) return 0;
@@ -103,8 +103,8 @@ class NodeStep {
     return evaluated(problem, score, std::move(w), b);
   }
 
-  // All candidates are compared by the same sum, over the rows on the wrong side alone: what a search
-  // for a threshold adds and takes away again would hide small costs behind large ones.
+  // All candidates are compared by the same sum, over the rows on the wrong side only. The running
+  // sums of a threshold search lose small costs next to large ones.
   Candidate evaluated(const ReducedProblem& problem, std::span<const float> score,
                       std::vector<float> w, float b) const {
     double loss = price(w);
@@ -119,8 +119,8 @@ class NodeStep {
     return evaluated(problem, score, w, -best_threshold(score, problem).at);
   }
 
-  // The threshold that logistic regression found, where it is no worse than the old split: it has
-  // seen how far from it the rows are. Else the best one.
+  // The threshold of the logistic regression if it is no worse than the old split, because it takes
+  // the distances of rows into account; otherwise the best threshold.
   Candidate chosen_threshold(const ReducedProblem& problem, const Direction& direction,
                              double old_loss) const {
     Candidate own = as_it_is(problem, direction.w, direction.b);
@@ -128,7 +128,7 @@ class NodeStep {
     return with_best_threshold(problem, direction.w);
   }
 
-  // The rows of a problem side by side, without the columns that do not vary among them.
+  // The rows of a problem side by side, without the columns that are constant among them.
   struct Gathered {
     std::vector<std::int32_t> columns;
     std::ptrdiff_t stride = 0;
@@ -163,7 +163,7 @@ class NodeStep {
 
   const float* row(std::int32_t r) const { return view_.rows.X + r * stride(); }
 
-  // Directions that logistic regression finds, one for each strength of the penalty.
+  // Directions of the logistic regressions, one for each strength of the penalty.
   std::vector<Direction> directions(const ReducedProblem& problem, const Candidate& old) {
     std::vector<Direction> found = solved(problem, old.w, nullptr);
     if (options_.max_features == 0) return found;
@@ -201,8 +201,8 @@ class NodeStep {
     return found;
   }
 
-  // Brings the old split to the size that suits it as a logistic regression: by Newton's method over
-  // a factor and a bias. Where it points the wrong way, or is nothing, the start is zero.
+  // Scales the old split to fit as a logistic regression, by Newton's method over a factor and a
+  // bias. If it points the wrong way or is zero, the start is zero.
   static float calibrate(const LogisticRows& rows, const std::vector<float>& score,
                          std::vector<float>& start) {
     double factor = 0, bias = 0, sum = 0, squares = 0;
@@ -244,7 +244,7 @@ class NodeStep {
     return {a / spread, c - a * mean / spread};
   }
 
-  // Columns of the features with the largest weights, as many as may be weighed.
+  // Columns of the features with the largest weights, up to the allowed number.
   std::vector<bool> largest_features(const std::vector<float>& w) const {
     const auto& feature = options_.feature_of_column;
     const int n_features = 1 + *std::ranges::max_element(feature);
@@ -301,7 +301,7 @@ class Sweep {
   }
 
  private:
-  // From the nodes of rows at a depth to those at the next.
+  // Moves rows from their nodes at one depth to those at the next.
   std::vector<std::int32_t> moved_on(const std::vector<std::int32_t>& node) const {
     std::vector<std::int32_t> next(node.size());
     over_rows(view_.rows.n, n_threads_, [&](int first, int count) {
@@ -406,12 +406,13 @@ Threshold best_threshold(std::span<const float> score, const ReducedProblem& pro
   };
   double loss = 0;  // all go right
   for (std::size_t i = 0; i < score.size(); ++i) loss += problem.sign[i] < 0 ? problem.cost[i] : 0;
-  // Beyond all scores by as much as they spread, so that rounding brings none of them across.
+  // Beyond all scores by their range, so that rounding moves none of them across.
   const float first = at(0), last = at(keys.size() - 1),
               size = std::max(std::abs(first), std::abs(last));
   const float beyond = size > 0 ? std::max(last - first, 1e-3f * size) : 1.0f;
   Threshold best{first - beyond, loss, 0};
-  const double negligible = kRounding * problem.total_cost;  // what sums differ by that should not
+  const double negligible =
+      kRounding * problem.total_cost;  // the difference of sums that should be equal
   const auto offer = [&](double gap, float threshold) {
     const bool is_as_good = loss <= best.loss + negligible && gap > best.gap;
     if (loss < best.loss - negligible || is_as_good) best = {threshold, std::max(loss, 0.0), gap};

@@ -1,12 +1,12 @@
 // One sweep of alternating optimization: every split of a tree is improved, given all others.
 //
-// At a node only the choice of side matters, and only to rows whose losses below the two sides
-// differ: a two-class problem over those rows, each weighted by its difference (the reduced problem,
-// Theorem 3.2 of the paper). Nodes of one depth have no rows in common, so they are solved
-// independently; what is found does not depend on the number of threads.
+// A node only chooses a side, and this matters only for rows whose losses differ between the two
+// sides. So a node is a two-class problem over those rows, weighted by the difference (the reduced
+// problem, Theorem 3.2 of the paper). Nodes of one depth have no rows in common, so they are solved
+// independently, and the result does not depend on the number of threads.
 //
-// A split is replaced where the reduced loss falls, or stays and the logistic loss falls: so the loss
-// of the tree never rises, and splits that part their rows come to stand further away from them.
+// A split is replaced if the reduced loss falls, or if it stays equal and the logistic loss falls.
+// So the loss of the tree never rises, and equally good splits move away from the rows.
 #pragma once
 
 #include <atomic>
@@ -38,11 +38,11 @@ struct TaoParameters {
 
 struct TaoSweepResult {
   int n_changed = 0;        // splits that lowered the objective
-  double gain = 0;          // what the objective, summed over rows, has fallen by
+  double gain = 0;          // decrease of the objective, summed over rows
   std::int64_t passes = 0;  // of logistic regressions, rows counted: sum of passes times rows
 };
 
-// A tree, its leaves and its rows, as a sweep sees them. The parts must outlive it.
+// A tree, its leaves and its rows for a sweep. They must outlive it.
 struct TaoView {
   LearnedTree tree;
   const TaoRows& rows;
@@ -52,7 +52,7 @@ struct TaoView {
 TaoView view_of(const TreeTopology& topology, const TaoRows& rows, const TaoLeaves& leaves,
                 const TaoParameters& parameters);
 
-// The rows at a node that care for the side they go to.
+// The rows at a node whose loss depends on the side.
 struct ReducedProblem {
   std::vector<std::int32_t> rows;
   std::vector<float> sign;   // 1: the right side has the smaller loss, else -1
@@ -64,14 +64,14 @@ struct ReducedProblem {
 ReducedProblem reduced_problem(const TaoView& view, std::int32_t node,
                                std::span<const std::int32_t> rows_at_node, int n_threads);
 
-// Where to part rows by their scores: those at least the threshold go right.
+// A threshold on scores: rows with at least the threshold go right.
 struct Threshold {
   float at = 0;
   double loss = 0;  // reduced
   double gap = 0;   // between the scores next to it; 0 where all rows are on one side
 };
 
-// The threshold with the smallest reduced loss; of equal ones, that in the widest gap. Scores are
+// The threshold with the smallest reduced loss; among equals, the one in the widest gap. Scores are
 // finite.
 Threshold best_threshold(std::span<const float> score, const ReducedProblem& problem);
 

@@ -9,7 +9,7 @@
 
 namespace hardwood {
 
-// Encoded rows with what is known of them.
+// Encoded rows with targets and weights.
 struct TaoRows {
   int n = 0;
   std::ptrdiff_t stride = 0;      // floats per row of X, a multiple of 8
@@ -19,9 +19,9 @@ struct TaoRows {
   const float* weight = nullptr;  // (n,)
 };
 
-// Leaves of a tree as losses are taken of them.
+// Leaves of a tree for computing losses.
 struct TaoLeaves {
-  LeafLosses losses;         // with a table where targets are classes and leaves constants
+  LeafLosses losses;         // has a table if targets are classes and leaves are constant
   const float* A = nullptr;  // (m + 1, k, stride) of linear leaves, else null
 };
 

@@ -15,8 +15,8 @@ namespace {
 
 constexpr int kTileRows = 256;  // samples that walk together: lists long enough to pay for a node
 
-// Groups of trees have a gradient by X each, which are added in order. How many there are follows
-// from the sizes alone, so that the sum is the same for any number of threads.
+// Every group of trees has its own gradient by X; these are added in order. The number of groups
+// depends only on the sizes, so the sum is the same for every number of threads.
 constexpr int kMostGroups = 8;
 constexpr std::int64_t kMostInputGradients = std::int64_t{1} << 24;
 constexpr std::int64_t kFewestProductsPerGroup = std::int64_t{1} << 25;  // a gradient costs, too
@@ -33,7 +33,7 @@ void copy_rows(const Real* from, std::ptrdiff_t from_stride, std::ptrdiff_t rows
     std::copy_n(from + i * from_stride, cols, to + i * to_stride);
 }
 
-// Rows with padding behind each; those that need none are used where they are.
+// Rows with padding behind each; rows that need none are used in place.
 template <class Real>
 class PaddedRows {
  public:
@@ -69,7 +69,7 @@ int tile_capacity(std::int64_t n) {
       std::min<std::int64_t>(kTileRows, (n + kTileStep - 1) / kTileStep * kTileStep));
 }
 
-// Tiles of rows, one after the other, for one thread.
+// The tiles of rows of one thread.
 template <class Real>
 class TileRows {
  public:
@@ -122,7 +122,7 @@ void backward(const SoftTrees<double>& trees, SoftTile<double>& tile,
   kernels().tel_backward_double(trees, tile, gradient);
 }
 
-// The gradient of some trees, by all rows.
+// The gradient of some trees over all rows.
 template <class Real>
 void group_backward(const SoftTrees<Real>& trees, int first_tree, std::int64_t n, const Real* X,
                     const Real* slope, const TelLayerGradient<Real>& gradient, Real* dX) {

@@ -1,5 +1,5 @@
-// TEL as a layer of a network: answers, gradients for slopes that come from outside, and how many
-// leaves samples reach. In float32 and float64.
+// TEL as a layer of a network: outputs, gradients for a given derivative of the loss, and the
+// number of leaves reached. In float32 and float64.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace hardwood {
 
-// An ensemble as its owner has it: rows without padding.
+// An ensemble in the caller's layout: rows without padding.
 template <class Real>
 struct TelLayer {
   SoftShape shape;
@@ -21,7 +21,7 @@ struct TelLayer {
 
 template <class Real>
 struct TelLayerGradient {
-  Real* X = nullptr;  // (n, d), or null where nobody asks
+  Real* X = nullptr;  // (n, d), or null if not needed
   Real* W = nullptr;
   Real* b = nullptr;
   Real* O = nullptr;
@@ -32,7 +32,7 @@ template <class Real>
 void tel_layer_forward(const TelLayer<Real>& layer, std::int64_t n, const Real* X, int n_threads,
                        Real* out, std::int32_t* leaves_reached);
 
-// Gradients of a loss whose derivative by the answers is slope (n, k). They do not depend on the
+// Gradients of a loss whose derivative by the outputs is slope (n, k). They do not depend on the
 // number of threads.
 template <class Real>
 void tel_layer_backward(const TelLayer<Real>& layer, std::int64_t n, const Real* X,

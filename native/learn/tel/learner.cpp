@@ -84,7 +84,7 @@ void TelLearner::load(const SampleTile& samples, Purpose purpose) {
   n_ = samples.n;
   const int d = shape_.n_columns, stride = padded(d);
   ColumnMoments of_batch(d);
-  // One row has no variance: it is taken as an answer's are.
+  // One row has no variance; it is normalized as in prediction.
   if (normalizes_ && purpose == Purpose::kStep && n_ > 1) of_batch.add(samples);
   const ColumnMoments& moments = of_batch.is_known() ? of_batch : of_all_;
   std::vector<float> scale(d, 1.0f), shift(d);
@@ -115,7 +115,7 @@ void TelLearner::for_parts(Each&& each) {
   }
 }
 
-// Leaves the answers (n, k) in out_.
+// Writes the outputs (n, k) to out_.
 void TelLearner::forward(const SoftTrees<float>& trees, bool keeps_scores) {
   const int d = shape_.n_columns, k = shape_.n_outputs;
   std::fill_n(out_.begin(), static_cast<std::size_t>(n_) * k, 0.0f);
@@ -175,7 +175,7 @@ void TelLearner::report(double, EpochRecord& record) {
   n_reached_ = n_met_ = 0;
 }
 
-// Puts the normalization into the splits, which then take columns as they are.
+// Folds the normalization into the splits, which then apply to plain columns.
 void TelLearner::finish(float* parameters) const {
   if (!of_all_.is_known()) return;
   const std::size_t stride = padded(shape_.n_columns);

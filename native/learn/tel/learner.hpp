@@ -1,10 +1,10 @@
-// TEL as the training loop sees it: parameters [W | b | O] in one stretch, and batches through
-// tree/soft.hpp and learn/tel/step.hpp.
+// TEL for the training loop: parameters [W | b | O] in one array; tree/soft.hpp and
+// learn/tel/step.hpp compute the batches.
 //
-// Batch normalization stands before the trees, as in Sec. 2 of the paper, without a scale and a
-// shift of its own, which the splits' weights and biases make superfluous. Its inputs are the columns
-// of the table, so what batch statistics estimate is known: answers use the mean and variance of all
-// training rows, steps those of their batch.
+// Batch normalization comes before the trees, as in Sec. 2 of the paper, without a scale and a
+// shift, which the weights and biases of splits make redundant. Its inputs are the columns of the
+// table, so prediction uses the mean and variance of all training rows; steps use those of their
+// batch.
 #pragma once
 
 #include <utility>
@@ -23,7 +23,8 @@ class ColumnMoments {
 
   void add(const SampleTile& tile);
   bool is_known() const { return total_ > 0; }
-  // What makes mean 0 and variance 1 (a little less, where it is small) of column j: x scale + shift.
+  // Normalizes column j to mean 0 and variance 1 (slightly less if the variance is small): x scale
+  // + shift.
   std::pair<double, double> scale_and_shift(int j) const;
 
  private:
@@ -51,7 +52,7 @@ class TelLearner final : public GradientLearner {
  private:
   SoftTrees<float> trees(const float* parameters) const;
   void load(const SampleTile& samples, Purpose purpose);
-  // Calls each(tile, its first row) for the parts that walk together.
+  // Calls each(tile, its first row) for each part of samples that walk together.
   template <class Each>
   void for_parts(Each&& each);
   void forward(const SoftTrees<float>& trees, bool keeps_scores);

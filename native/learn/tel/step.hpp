@@ -1,7 +1,7 @@
 // TEL backwards: Algorithm 2 and Theorem 1 [TEL20], the gradient over the fractional tree.
 //
-// The walk is that of tree/soft.hpp once more, over the nodes that samples reach. On the way up every
-// sample at a node has the derivative v of the loss by the probability of being there:
+// The walk of tree/soft.hpp again, over the nodes that samples reach. On the way up, every sample
+// at a node has the derivative v of the loss by the probability of reaching the node:
 //   v(leaf) = <slope, o_l>,   v(node) = (1 - S) v(left) + S v(right),
 // and the gradient by the node's score is  p S'(t) (v(right) - v(left)),  zero unless 0 < S < 1: the
 // fractional nodes, of which a sample has as many as leaves it reaches, less one. The paper's sums
@@ -159,7 +159,7 @@ class TelBackward : SoftWalk<Real, Real> {
     }
   }
 
-  // Of a node in a block the gradients by the scores wait for the block's matrix products.
+  // The gradients by the scores of a node in a block wait for the matrix products of the block.
   void add_split_gradient(int level, int node, int count, BlockPlace place) {
     const SoftLevel<Real>& at = this->tile_.levels[level];
     if (place.score) {
@@ -198,7 +198,8 @@ class TelBackward : SoftWalk<Real, Real> {
     }
   }
 
-  // From the gradients by the scores to those by X, added up, and by W, in the place of W.
+  // Computes the gradients by X, which are added, and by W, which overwrite W, from the gradients
+  // by the scores.
   void block_gradient(const SoftBlock& block, int n_nodes) {
     if constexpr (sizeof(Real) == sizeof(float)) {
       const int n = this->tile_.n, d = this->trees_.shape.n_columns;
@@ -216,7 +217,7 @@ class TelBackward : SoftWalk<Real, Real> {
     for (std::ptrdiff_t j = 0; j < stride; ++j) dW_[node * stride + j] += block.W[row * stride + j];
   }
 
-  // Nodes of a block that no sample has met still hold their scores.
+  // Nodes of a block that no sample reached still hold their scores.
   void clear_unmet(BlockPlace place) {
     for (place.local = 0; place.local < (1 << place.height) - 1; ++place.local)
       if (!met_[place.n_open][place.local]) clear(this->block_row(place));
@@ -231,7 +232,7 @@ class TelBackward : SoftWalk<Real, Real> {
   }
 
   const SoftGradient<Real>& gradient_;
-  // Which nodes samples have met: of the top of a tree, and of each inner block.
+  // The nodes that samples reached, in the top of a tree and in each inner block.
   bool met_[1 + most_inner_blocks(kDeepestSoftTree)][kInnerNodes] = {};
   Real* dW_ = nullptr;
   Real* db_ = nullptr;

@@ -1,5 +1,5 @@
-// Array types at the border, and the parts of the module. Bindings check shapes and call; they
-// compute nothing.
+// Array types of the bindings, and the parts of the module. Bindings check arguments and call the
+// engine; they compute nothing.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -32,7 +32,7 @@ bool is_aligned(const T* data, std::size_t size = sizeof(T)) {
 
 template <class T, int kDim>
 using Array = AlignedArray<const T, nb::ndim<kDim>, nb::c_contig, nb::device::cpu>;
-// Memory of the caller's that is written to.
+// Memory of the caller that the engine writes to.
 template <class T, int kDim>
 using Result = AlignedArray<T, nb::ndim<kDim>, nb::c_contig, nb::device::cpu>;
 template <class T>

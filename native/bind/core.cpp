@@ -1,4 +1,4 @@
-// The instruction set in use, and losses as the learners have them.
+// The instruction set in use, and the losses of the learners.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 

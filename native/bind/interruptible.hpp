@@ -1,4 +1,4 @@
-// Work on another thread while this one stays open to signals.
+// Runs work on another thread while this one handles signals.
 #pragma once
 
 #include <atomic>
@@ -55,7 +55,7 @@ void run_interruptible(Work&& work, OnInterrupt&& on_interrupt, OnLook&& on_look
   if (error) std::rethrow_exception(error);
 }
 
-// The same for work(stop) that is worth nothing in part: Ctrl-C raises KeyboardInterrupt.
+// The same for work(stop) whose partial result is useless: Ctrl-C raises KeyboardInterrupt.
 template <class Work>
 void run_whole(Work&& work) {
   std::atomic<bool> stop{false};

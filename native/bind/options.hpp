@@ -1,4 +1,4 @@
-// Options as they arrive from Python: names to enumerators.
+// Options from Python: names to enumerators.
 #pragma once
 
 #include <stdexcept>

@@ -1,9 +1,9 @@
 // The tree that an online learner decides by, packed as an exported tree is packed for prediction.
 //
-// Splits are learned for standardized columns. Here the means and deviations of the columns are
-// folded into weights and biases, so that a split meets the columns as they are encoded, and a row
-// goes down by the kernel of prediction. A decision therefore adds the same numbers in the same
-// order as the exported tree, and both find the same leaf, bit for bit.
+// Splits are learned for standardized columns. Here the means and standard deviations of the
+// columns are folded into weights and biases, so that a split applies to encoded columns, and the
+// kernel of prediction routes a row. A decision therefore adds the same numbers in the same order
+// as the exported tree, and both find the same leaf, bit for bit.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@
 
 namespace hardwood {
 
-// The order in which prediction takes the columns: numeric values first, then 0/1 indicators as the
-// encoder lists them. Empty: all columns are numeric values.
+// The order in which prediction adds up the columns: numeric values first, then 0/1 indicators as
+// the encoder lists them. Empty if all columns are numeric values.
 struct ColumnOrder {
   std::vector<std::int32_t> column;
   int n_values = 0;
@@ -28,7 +28,7 @@ class ServedTree {
  public:
   ServedTree(const DgtShape& shape, const ColumnOrder& order);
 
-  // Takes over splits for standardized columns, and the leaves.
+  // Packs splits for standardized columns, and the leaves.
   void pack(const Parameters<float>& p, const ColumnScale& scale);
 
   // Leaf of an encoded row (c,), where NaN is a missing number. Uses scratch memory: one thread.

@@ -8,8 +8,8 @@ namespace hardwood {
 
 namespace {
 
-// The parts of a forest whose explanations add up. `column` keeps constant leaves' values of the one
-// output that is asked for, where there is one.
+// The groups of a forest, whose explanations add up. `column` holds the values of constant leaves
+// for a single requested output, if there is one.
 std::vector<Group> groups_of(const Forest& forest, Link link, int output,
                              std::vector<Buffer<double>>& column) {
   const int first = std::max(output, 0);

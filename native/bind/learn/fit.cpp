@@ -1,4 +1,4 @@
-// One function for all methods that learn by gradients, whose parameters are a Layout's.
+// One function for all gradient methods, whose parameters have a Layout.
 #include <array>
 #include <cmath>
 #include <numeric>
@@ -111,7 +111,7 @@ Problem problem_of(const Encoder& encoder, const Source& source, const Array2<fl
 
 constexpr std::int64_t kMostDraws = std::int64_t{1} << 40;
 
-// For Python: bootstrap samples, as members of a forest draw them.
+// For Python: the bootstrap samples of the trees of a forest.
 auto counts_of_member(std::int64_t n_rows, std::int64_t n_draws, std::uint64_t seed, int member) {
   checked_range("n_rows", n_rows, 1, std::numeric_limits<std::int32_t>::max());
   checked_range("n_draws", n_draws, 0, kMostDraws);
@@ -123,8 +123,8 @@ auto counts_of_member(std::int64_t n_rows, std::int64_t n_draws, std::uint64_t s
   return counts;
 }
 
-// What a callback or a custom loss could write to after it was checked, kept apart for the whole
-// call: indices and targets by which the engine finds its way.
+// Copies of the indices and targets for the whole call, because a callback or a custom loss could
+// change them after they were checked.
 struct OwnArrays {
   std::vector<float> target, weight;
   std::vector<std::int64_t> train, valid, indptr;
@@ -158,7 +158,7 @@ Runs checked(const Runs& runs) {
   return runs;
 }
 
-// What one member of a forest learns from: the rows drawn for it, weighted by how often.
+// The training rows of one tree of a forest: the sampled rows, weighted by their counts.
 struct BootstrapSample {
   std::vector<std::int64_t> rows;
   std::vector<float> weight;
@@ -233,7 +233,7 @@ nb::dict answer_of(const Encoder& encoder, const Layout& layout, std::size_t n_t
   return answer;
 }
 
-// Of a start (weights, bias, scores) and, where leaves may have some, their weights or None.
+// A start (weights, bias, scores) and, if leaves can be linear, their weights or None.
 std::vector<float> start_parameters(const Encoder& encoder, const Layout& layout,
                                     std::size_t n_trees, const nb::object& start) {
   if (start.is_none()) return {};
@@ -293,8 +293,8 @@ std::vector<TrainingResult> train_runs(const FitCall& call, const Method& method
   return results;
 }
 
-// Trees learned side by side: restarts, of which the best is returned, or all of them (`keep_all`),
-// each from a bootstrap sample of its own where there are `n_draws`.
+// Learns trees side by side: restarts, of which the best is returned, or all of them (`keep_all`),
+// each from its own bootstrap sample if `n_draws` is given.
 nb::dict fit(const std::string& method_name, const Encoder& encoder, const nb::object& matrix,
              Array2<float> y, Array1<float> weight, Array1<std::int64_t> train,
              Array1<std::int64_t> valid, int n_outputs, const std::string& loss,

@@ -20,7 +20,7 @@ Measure measure_named(const std::string& criterion, const std::string& target) {
 }
 
 GreedyOptions greedy_options(const nb::dict& given) {
-  // Random numbers of a node are kept apart by 20 bits.
+  // The counter of a random number has 20 bits per node.
   constexpr int kMostTries = (1 << 20) - 1;
   constexpr int kMost = std::numeric_limits<std::int32_t>::max();
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -55,7 +55,8 @@ GreedyOptions greedy_options(const nb::dict& given) {
   return o;
 }
 
-// Targets that the measure can count. Sums of entropies are 64-bit integers, see impurity.hpp.
+// Checks that the impurity can be computed for the targets. Sums of entropies are 64-bit integers,
+// see impurity.hpp.
 void check_targets(const Problem& problem, Measure measure) {
   constexpr double kMostWeight = 0x1p32;
   double weight = 0;

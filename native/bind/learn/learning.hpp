@@ -1,4 +1,4 @@
-// What bindings of all learners share: rows, and columns in the order of the schema and of the
+// Shared by the bindings of all learners: rows, and columns in the order of the schema and of the
 // engine.
 #pragma once
 
@@ -40,7 +40,7 @@ inline void give_columns(const Encoder& encoder, std::size_t rows, const float* 
     for (std::size_t c = 0; c < d; ++c) to[i * d + encoder.column_of()[c]] = from[i * stride + c];
 }
 
-// Which feature each of the engine's columns is of, from those of the schema's columns.
+// The feature of each of the engine's columns, from the features of the schema's columns.
 inline std::vector<std::int32_t> features_of(const Encoder& encoder,
                                              const std::vector<std::int32_t>& given) {
   require(given.size() == encoder.columns(), "feature_of_column must have an entry per column");

@@ -46,7 +46,7 @@ Method tel(const FitCall& call, OptionReader& options) {
   const Activation activation = activation_named(options.get<std::string>("activation"));
   const float gamma = options.number("gamma", OptionReader::kLeastPositive);
   const bool normalizes = options.get<bool>("batch_norm");
-  // A step keeps so many scores of its way down for its way back.
+  // Number of scores that the forward pass keeps for the backward pass.
   const std::size_t kept =
       options.find<std::size_t>("max_kept_scores").value_or(TelLearner::kKeptScores);
   return {[=, &call](int) {
@@ -125,7 +125,7 @@ Method reinforced(const FitCall& call, OptionReader& options) {
   }};
 }
 
-// What is read of the targets and weights of rows to learn from or to validate with.
+// Checks the targets and weights of training and validation rows.
 void check_rows(const Problem& problem, std::span<const std::int64_t> rows) {
   const bool has_classes = has_class_target(problem.loss);
   for (const std::int64_t row : rows) {

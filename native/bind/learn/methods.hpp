@@ -1,4 +1,4 @@
-// What `fit` needs to know of a method: how to make its learners from a call's options.
+// What `fit` needs from a method: how to make its learners from the options of a call.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,7 @@ struct Runs {
   int threads_of_each() const { return n == 1 ? n_threads : 1; }
 };
 
-// A call of `fit`; methods make their learners from it as long as it lasts.
+// A call of `fit`; methods make their learners from it during the call.
 struct FitCall {
   std::span<const std::int32_t> column_of;  // the schema's column of each of the engine's
   const Problem& problem;

@@ -28,7 +28,7 @@ TaoOptions tao_options(const nb::dict& given) {
   return o;
 }
 
-// Training rows, encoded once, over which the splits of trees are improved.
+// Training rows, encoded once, on which the splits of trees are improved.
 class TaoTable {
  public:
   TaoTable(const Encoder& encoder, const nb::object& X, Array1<std::int64_t> rows, int n_threads)
@@ -82,7 +82,7 @@ class TaoTable {
     double loss_parameter;
   };
 
-  // Rows that care for the side they go to at a node: (rows, sign, cost).
+  // Rows at a node whose loss depends on the side: (rows, sign, cost).
   nb::tuple reduced(Array2<std::int32_t> children, Array2<float> weights, Array1<float> bias,
                     Array2<float> scores, std::optional<Array2<float>> leaf_weights,
                     std::optional<Array2<float>> class_losses, Array2<float> target,
@@ -144,7 +144,7 @@ class TaoTable {
   }
 
  private:
-  // What arrived from Python, checked, in the engine's order of columns.
+  // Checked arguments from Python, in the engine's order of columns.
   struct Ready {
     Ready(const TaoTable& table, const TreeArrays& given)
         : topology(table.topology_of(given.children, given.weights, given.bias)),

@@ -18,15 +18,14 @@ class Encoder {
   const Encoding& encoding() const { return encoding_; }
   int n_columns() const { return static_cast<int>(column_of_.size()); }
   std::size_t columns() const { return column_of_.size(); }
-  // Where the engine's c-th column (numeric values, then indicators) stands among the schema's
-  // columns.
+  // The schema's column of the engine's c-th column (numeric values, then indicators).
   const std::vector<std::int32_t>& column_of() const { return column_of_; }
-  // The same without division by the scales, which the weights take over. Scales are powers of two,
-  // so scores do not change by a bit; where a scale is so large or small that float32 weights would
-  // overflow, it stays.
+  // The same without division by the scales, which go into the weights. Scales are powers of two,
+  // so scores are bit for bit the same. A scale so large or small that float32 weights would
+  // overflow is not moved.
   Encoding unscaled() const { return scales_are_moderate_ ? unscaled_ : encoding_; }
   double scale(int j) const { return scale_[j]; }  // of the j-th numeric value
-  // By which a numeric value's raw weight is multiplied, to meet rows encoded by unscaled().
+  // The factor of a numeric value's raw weight for rows encoded by unscaled().
   double weight_factor(int j) const { return scales_are_moderate_ ? 1.0 : scale_[j]; }
 
  private:

@@ -132,8 +132,9 @@ class SoftRouter {
     ensemble_.limit = limit_.data();
   }
 
-  // The shares of a row add up to 1 but for rounding, which a large common part of a tree's values
-  // would multiply: values are taken from the middle of their range, and the middles added at once.
+  // The probabilities of a row add up to 1 except for rounding, which a large common part of a
+  // tree's values would amplify: so values are relative to the middle of their range, and the
+  // middles are added once.
   void pack_values(const double* values) {
     const std::size_t k = trees().shape.n_outputs, leaves = trees().shape.n_leaves();
     middle_ = Buffer<double>(k);
@@ -152,7 +153,7 @@ class SoftRouter {
       }
   }
 
-  // What scores begin with, for every row.
+  // The initial scores of every row.
   void start(std::int64_t n_rows, double* out) const {
     for (std::int64_t row = 0; row < n_rows; ++row)
       std::copy_n(middle_.data(), middle_.size(), out + row * middle_.size());

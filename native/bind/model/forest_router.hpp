@@ -9,7 +9,7 @@
 
 namespace hardwood {
 
-// Trees that were packed each for itself, to be asked together.
+// Trees that were packed separately, for joint prediction.
 class ForestRouter {
  public:
   // leaves: of each tree, its LeafModels or its values (L, k).
@@ -105,7 +105,7 @@ class ForestRouter {
     return copy;
   }
 
-  nb::tuple routers_, leaves_;  // keep the packed trees alive, whatever becomes of the lists
+  nb::tuple routers_, leaves_;  // keep the packed trees alive
   const Encoder* encoder_ = nullptr;
   std::vector<Buffer<double>> values_;
   Forest forest_;

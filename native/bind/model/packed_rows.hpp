@@ -1,4 +1,4 @@
-// Rows of weights, from the schema's columns in raw units to what meets encoded rows.
+// Rows of weights, converted from the schema's columns in raw units to encoded rows.
 #pragma once
 
 #include <algorithm>

@@ -78,7 +78,7 @@ class PolicyRouter {
     });
   }
 
-  // The leaf of one row, greedily.
+  // The leaf of one row on the greedy path.
   template <class T>
   std::int32_t apply_one(Array1<T> x) const {
     std::int32_t leaf = 0;

@@ -54,7 +54,7 @@ class Router {
     return leaf;
   }
 
-  // What linear leaves answer, (n, k).
+  // The outputs of linear leaves, (n, k).
   auto answer(const LeafModels& models, const nb::object& X, int n_threads) const {
     checked_threads(n_threads);
     const TableArrays table(encoder_, X);
@@ -140,7 +140,7 @@ class Router {
     done(rows, leaf);
   }
 
-  // Block by block: the leaves answer from the encoded rows while these are at hand.
+  // Block by block: the outputs of leaves are computed while the encoded rows are in the cache.
   void answer_chunk(const LinearLeaves& leaves, const Source& source, std::int64_t first,
                     std::int64_t last, const EncodedRows& scratch, double* out,
                     BadEntry& bad) const {

@@ -1,4 +1,4 @@
-// The one door for tables from Python: dense or sparse, float32 or float64.
+// Conversion of tables from Python: dense or sparse, float32 or float64.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 
 namespace hardwood {
 
-// A table as it came from Python, kept alive while it is read: a C-contiguous array (n, p), or what
+// A table from Python, kept alive while it is read: a C-contiguous array (n, p), or an object that
 // has `data`, `indices`, `indptr` and `shape` as SciPy's CSR. Index arrays of other types are
 // converted.
 class TableArrays {

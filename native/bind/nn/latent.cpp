@@ -1,5 +1,5 @@
-// Latent trees, as the torch layer calls them: arrays come by DLPack, and results go into memory that
-// the caller has allocated.
+// Latent trees for the torch layer: arrays come by DLPack, and results go into memory that the
+// caller has allocated.
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,5 @@
-// What the torch layers call. Arrays come by DLPack and results go into memory that the caller has
-// allocated, so nothing here needs NumPy.
+// Functions for the torch layers. Arrays come by DLPack and results go into memory that the caller
+// has allocated, so nothing here needs NumPy.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
@@ -68,7 +68,7 @@ bool has_shape(const T& array, std::size_t trees, std::size_t rows, std::size_t 
   return array.shape(0) == trees && array.shape(1) == rows && array.shape(2) == cols;
 }
 
-// W (T, m, d) and b (T, m) of perfect trees; their leaves come, if at all, from elsewhere.
+// W (T, m, d) and b (T, m) of perfect trees, without their leaves.
 template <class Real>
 TelLayer<Real> splits_of(const Array2<Real>& X, const Array<Real, 3>& W, const Array2<Real>& b,
                          double gamma, const std::string& activation) {

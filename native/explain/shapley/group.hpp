@@ -1,4 +1,4 @@
-// Trees whose answers are explained together, and the features that can change them.
+// Trees that are explained together, and the features that can change their output.
 #pragma once
 
 #include <algorithm>
@@ -10,9 +10,10 @@
 
 namespace hardwood {
 
-// The answer is link(sum of what the trees say); the model's is the sum over all groups of share
-// times that. The trees of a mean are one group each, since Shapley values of a sum are the sums of
-// those of its parts; the trees of a sum that has a link cannot be parted.
+// The output of a group is link(sum of the outputs of its trees). The output of the model is the
+// sum over all groups of share times that. Each tree of a mean is a group of its own, because
+// Shapley values of a sum are the sums of the Shapley values; the trees of a sum with a link are
+// one group.
 struct Group {
   std::vector<ForestTree> trees;
   int n_outputs = 0;
@@ -21,13 +22,13 @@ struct Group {
   double share = 1.0;
   int first_output = 0;  // of those that are asked for
 
-  // Whether the answer is linear in the features as long as the leaf stays.
+  // Whether the output is linear in the features within a leaf.
   bool is_linear_at_leaves() const {
     return trees.size() == 1 && link == Link::kIdentity && vote == Vote::kNone &&
            (!trees[0].linear || trees[0].linear->link == Link::kIdentity);
   }
 
-  // What one tree says of a row at a leaf.
+  // The output of one tree for a row at a leaf.
   void say(const ForestTree& tree, std::int32_t leaf, MixedRow& row, double* out) const {
     if (!tree.linear) {
       std::copy_n(tree.values + static_cast<std::ptrdiff_t>(leaf) * n_outputs, n_outputs, out);
@@ -55,7 +56,7 @@ inline const double* indicators_of(const LinearLeaves& leaves, std::int32_t leaf
          (static_cast<std::ptrdiff_t>(leaf) * leaves.n_outputs + output) * leaves.n_indicators;
 }
 
-// Whether each feature has a weight other than zero: marks[feature] is set where it has.
+// Sets marks[feature] for every feature with a nonzero weight.
 template <class Weight>
 void mark_weighed(const FeatureMap& map, const Weight* weights, const Weight* indicators,
                   std::vector<char>& marks) {
@@ -65,7 +66,7 @@ void mark_weighed(const FeatureMap& map, const Weight* weights, const Weight* in
     if (indicators[q] != 0) marks[map.feature_of[q]] = 1;
 }
 
-// The features that can change what a group answers.
+// The features that can change the output of a group.
 inline std::vector<std::int32_t> players_of(const Group& group, const FeatureMap& map) {
   std::vector<char> marks(map.n_features, 0);
   for (const ForestTree& tree : group.trees) {
@@ -83,7 +84,7 @@ inline std::vector<std::int32_t> players_of(const Group& group, const FeatureMap
   return players;
 }
 
-// Two rows, and in what they differ.
+// Two rows and their differences.
 struct Pair {
   FeatureRow x, z;
 
@@ -92,7 +93,7 @@ struct Pair {
     return x.on[feature] != z.on[feature] || (column >= 0 && x.values[column] != z.values[column]);
   }
 
-  // What a weighted sum gains when a feature changes from z's to x's.
+  // The gain of a weighted sum when a feature changes from z to x.
   template <class Weight>
   double gain(const FeatureMap& map, int feature, const Weight* weights,
               const Weight* indicators) const {
@@ -110,8 +111,8 @@ struct Pair {
   }
 };
 
-// Bounds of the sizes of all terms of a split together, for rows whose values are at most `largest`
-// (stride), each value counted twice: once for what it adds, once for what it replaces.
+// Bounds on the sum of absolute terms of a split, for rows whose values are at most `largest`
+// (stride). Each value counts twice: for what it adds and for what it replaces.
 inline std::vector<float> term_sizes(const Splits& splits, const FeatureMap& map,
                                      const std::vector<float>& largest) {
   std::vector<float> sizes(splits.n_splits), of_feature(map.n_features);
@@ -132,8 +133,8 @@ inline std::vector<float> term_sizes(const Splits& splits, const FeatureMap& map
   return sizes;
 }
 
-// How far the routing's own float32 score of a split may be from the true one, in parts of the
-// split's term_sizes. Sixteen running sums, folds, indicators; doubled.
+// Bound on the error of the router's float32 score, relative to the term_sizes of the split.
+// Sixteen running sums, folds, indicators; doubled.
 inline float score_error(const Splits& splits, const FeatureMap& map) {
   constexpr float kRounding = 0x1p-24f;
   return kRounding * 2.0f *

@@ -4,8 +4,8 @@ namespace hardwood {
 
 namespace {
 
-// More decisions at a time than this are more than a thread's stack may hold, and no enumeration
-// that ends has so many.
+// More nested decisions could exceed the stack of a thread, and no enumeration that ends has this
+// many.
 constexpr int kMostDecisions = 8192;
 
 }  // namespace
@@ -66,7 +66,7 @@ std::int64_t PathEnumerator::add(const Pair& pair, std::int64_t most, double* va
   is_over_ = false;
   n_x_ = n_z_ = 0;
   g_ = 1.0;
-  // A feature that is the same in both rows is z's, and no player.
+  // A feature that is equal in both rows counts as z's and is no player.
   for (std::size_t i = 0; i < players_.size(); ++i)
     state_[i] = pair.differs(map_, players_[i]) ? kOpen : kZ;
   row_.start(pair.z);
@@ -90,7 +90,7 @@ std::span<const PathEnumerator::Say> PathEnumerator::says_of(std::size_t tree, s
   return {of.says.data() + of.first[node], static_cast<std::size_t>(of.n_says[node])};
 }
 
-// What the features in which the rows differ say at a node, the largest first.
+// The effects at a node of the features in which the rows differ, the largest first.
 void PathEnumerator::find_says(std::size_t tree, std::int32_t node) {
   OfTree& of = trees_[tree];
   const Splits& splits = *group_.trees[tree].splits;
@@ -156,7 +156,7 @@ void PathEnumerator::pass_split(std::size_t tree, std::int32_t node, std::span<c
   });
 }
 
-// Where all that matters to a linear leaf must be decided, since its answer is not linear.
+// For a linear leaf whose output is not linear: all features that matter to it must be decided.
 void PathEnumerator::pass_leaf(std::size_t tree, std::int32_t leaf, std::span<const Say> says) {
   std::size_t i = 0;
   while (i < says.size() && state_[says[i].player] != kOpen) ++i;
@@ -198,7 +198,7 @@ void PathEnumerator::decide_as(std::int32_t player, bool is_x, double g, Then&& 
   }
 }
 
-// At a leaf with an answer: on to the next tree, or the end of a case.
+// At a leaf with an output: continues with the next tree, or ends the case.
 void PathEnumerator::arrive(std::size_t tree, std::int32_t leaf) {
   const int k = group_.n_outputs;
   double* total = totals_.data() + (tree + 1) * k;
@@ -224,8 +224,8 @@ void PathEnumerator::end_case(const double* answer) {
   }
 }
 
-// A leaf that is linear in the features that are still open adds a case with one more feature of x
-// for each of them, whose answer is what the feature adds.
+// A leaf that is linear in the open features adds, for each of them, a case with one more feature
+// of x, whose output is the contribution of the feature.
 void PathEnumerator::add_linear_terms(std::int32_t leaf, std::span<const Say> says) {
   const LinearLeaves& leaves = *group_.trees[0].linear;
   const int k = group_.n_outputs;
@@ -244,7 +244,7 @@ void PathEnumerator::add_linear_terms(std::int32_t leaf, std::span<const Say> sa
   }
 }
 
-// The routing's own decision, where everything that the split weighs is decided.
+// The router's own decision, if all features with a weight in the split are decided.
 bool PathEnumerator::goes_right(const Splits& splits, std::int32_t node) {
   const EncodedRows row = row_.encoded();
   return kernels().goes_right(splits, node, row.values, row.active, row.active + *row.active_end);

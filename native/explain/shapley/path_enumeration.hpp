@@ -1,15 +1,15 @@
 // Shapley values by enumeration of cases.
 //
 // A case is a set P of features that are x's and a set Q of features that are z's, the others being
-// open. A split whose side is the same whatever becomes of the open features is passed; otherwise
-// the open feature with the largest say in it is decided, once for x and once for z. At a leaf, the
-// answer v of all rows of the case is a term
+// open. A split whose side does not depend on the open features is passed; otherwise the open
+// feature with the largest effect on it is decided, once for x and once for z. At a leaf, the
+// output v of all rows of the case is a term
 //     v [P is in S][Q is not in S]
 // of the game, whose Shapley values are, with p = |P|, q = |Q| and g(p, q) = p! q! / (p + q)!,
 //     v g(p, q) / p  for the features of P,    -v g(p, q) / q  for those of Q,
 // and zero for others. For splits of one feature this is interventional TreeSHAP (Lundberg et al.,
-// Nature Machine Intelligence 2020). The cases below a decision hand up the sums of v g / p and
-// v g / q, so that a case costs O(k), not O(k (p + q)).
+// Nature Machine Intelligence 2020). The cases below a decision return the sums of v g / p and v g
+// / q, so a case costs O(k), not O(k (p + q)).
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@
 
 namespace hardwood {
 
-// Memory and methods of one thread.
+// The memory and the methods of one thread.
 class PathEnumerator {
  public:
   // largest: bounds of the values of all rows to come, (stride,).
@@ -30,17 +30,17 @@ class PathEnumerator {
                  const std::atomic<bool>& stop);
 
   // Adds the Shapley values of f for two rows, (players, outputs). Returns the number of cases, or
-  // -1 where there are more than `most`; what was added then is worth nothing.
+  // -1 if there are more than `most`; the sums are then useless.
   std::int64_t add(const Pair& pair, std::int64_t most, double* values);
 
  private:
-  // A feature's say in a split of the present pair.
+  // The effect of a feature on a split, for the present pair.
   struct Say {
     std::int32_t player;
     double gain;
   };
-  // Of one tree: the players with a weight, split after split and, of linear leaves, leaf after
-  // leaf; and what the present pair makes of them, found when a node is first met.
+  // For one tree: the players with a weight, split by split and, for linear leaves, leaf by leaf;
+  // and their effects for the present pair, computed when a node is first visited.
   struct OfTree {
     std::vector<std::size_t> first;     // (nodes + 1,)
     std::vector<std::int32_t> players;  // of all nodes
@@ -50,7 +50,7 @@ class PathEnumerator {
     std::vector<std::int64_t> met;      // (nodes,) the pair for which the above is found
     std::vector<double> slack;          // (splits,)
   };
-  // What is not decided yet at a split: the sums of the gains that are negative and positive.
+  // The open gains at a split: the sums of the negative and of the positive ones.
   struct Open {
     double score, low, high;
   };

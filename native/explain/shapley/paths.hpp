@@ -1,4 +1,4 @@
-// Where rows that change feature by feature are in a tree.
+// The paths in a tree of rows that change feature by feature.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,11 @@ namespace hardwood {
 
 // Levels come in steps of this many.
 inline constexpr int kLevelStep = 8;
-// Rows that move together, at most.
+// Maximum number of rows that move together.
 inline constexpr int kMostMoving = 256;
 
-// The paths of several rows in one tree, n_levels entries a row. A level below the end of a path has
-// the root and an infinite score.
+// The paths of several rows in one tree, n_levels entries a row. A level below the end of a path
+// holds the root and an infinite score.
 struct Paths {
   int n_levels = 0;
   std::int32_t* nodes = nullptr;

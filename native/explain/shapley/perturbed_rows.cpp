@@ -4,14 +4,14 @@ namespace hardwood {
 
 namespace {
 
-// Changes after which paths are followed from their roots, so that rounding errors stay small. A walk
-// does without.
+// Number of changes after which paths are computed from the root again, so that rounding errors
+// stay small. A walk does not need this.
 int most_changes(std::size_t n_players) {
   return std::max(64, static_cast<int>(n_players));
 }
 
-// What rounding errors may add to the scores of a tree's splits: those of the routing, and of every
-// change that of a difference, a product and a sum.
+// Bound on the rounding errors of a tree's scores: those of the router and, for every change, of a
+// difference, a product and a sum.
 float slack_of(const Splits& splits, const FeatureMap& map, std::size_t n_players,
                const std::vector<float>& largest) {
   const float n_errors = 3.0f * static_cast<float>(most_changes(n_players) + 1);
@@ -158,7 +158,7 @@ std::size_t PerturbedRows::change_scores(OfTree& of, std::int32_t feature) {
   return map_.listed.empty() ? n_listed : change_indicators(of);
 }
 
-// Likewise, where an indicator may have changed besides the value.
+// The same if an indicator may have changed besides the value.
 std::size_t PerturbedRows::change_indicators(OfTree& of) {
   const Splits& splits = *of.tree.splits;
   PathMemory& memory = of.now;
@@ -218,7 +218,8 @@ void PerturbedRows::answer_by_leaf(std::size_t n_listed) {
   }
 }
 
-// What a tree says of the rows that have been followed, or of all where that changes with the row.
+// The outputs of a tree for the rows whose paths changed, or for all rows if the output depends on
+// the row.
 void PerturbedRows::say(OfTree& of, std::size_t n_listed) {
   const std::size_t k = group_.n_outputs;
   const auto say_of = [&](std::size_t r) {

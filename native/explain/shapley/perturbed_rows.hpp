@@ -1,8 +1,8 @@
-// Rows that change feature by feature, side by side, and what a group answers on the way.
+// Rows that change feature by feature, side by side, and the outputs of a group for them.
 //
-// A change adds one term to the scores of the splits on a row's path. The path is followed again only
-// from the first split whose side has changed; a score that is nearer to 0 than rounding errors could
-// have moved it is found again as the routing finds it. So every answer is the model's own.
+// A change adds one term to the scores of the splits on a row's path. The path is computed again
+// only from the first split whose side has changed. A score within rounding errors of 0 is computed
+// again by the router. So every output is exactly that of the model.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@
 
 namespace hardwood {
 
-// The weights of a tree's splits, value by value.
+// The weights of a tree's splits, ordered by value.
 class Columns {
  public:
   explicit Columns(const Splits& splits)
@@ -30,7 +30,7 @@ class Columns {
   std::vector<float> weights_;
 };
 
-// What there is to know of a group whose rows move.
+// A group and its features.
 struct Game {
   const Group& group;
   const FeatureMap& map;
@@ -39,7 +39,7 @@ struct Game {
   const std::vector<Columns>& columns;  // of each tree
 };
 
-// Memory and methods of one thread.
+// The memory and the methods of one thread.
 class PerturbedRows {
  public:
   // n_rows: at most kMostMoving. largest: bounds of the values of all rows to come, (stride,).
@@ -49,17 +49,17 @@ class PerturbedRows {
   const Group& group() const { return group_; }
   std::size_t n_players() const { return players_.size(); }
 
-  // From where and to where a row moves.
+  // The start and the end of a row.
   void set_start(std::size_t row, const FeatureRow& start);
   void set_end(std::size_t row, const FeatureRow& end) { ends_[row] = end; }
-  // Puts all rows where they start.
+  // Sets all rows to their starts.
   void start();
-  // A feature of all rows becomes that of their ends, or that of their starts again.
+  // Sets one feature of all rows to that of their ends, or back to that of their starts.
   void take(std::int32_t player, bool is_end);
 
-  // The rows whose answers may have changed in the last step.
+  // The rows whose outputs may have changed in the last step.
   std::span<const std::int32_t> touched() const { return {touched_.data(), n_touched_}; }
-  // Answers to a row, (outputs,): now, and, of a touched row, before the last step.
+  // Outputs for a row, (outputs,): now and, for a changed row, before the last step.
   const double* now(std::size_t row) const { return now_[row]; }
   const double* before(std::size_t row) const { return before_[row]; }
 
@@ -85,7 +85,7 @@ class PerturbedRows {
   bool has_changed(std::size_t row) const { return change_[row] != 0 || on_[row] != off_[row]; }
   std::size_t change_scores(OfTree& of, std::int32_t feature);
   std::size_t change_indicators(OfTree& of);
-  // A path that starts with a score of 0 there is followed from the root.
+  // A path that starts with a score of 0 is computed from the root.
   static void doubt_root(PathMemory& memory, std::size_t row) {
     memory.nodes[row * memory.paths.n_levels] = 0;
     memory.scores[row * memory.paths.n_levels] = 0.0f;

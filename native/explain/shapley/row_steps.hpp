@@ -1,5 +1,5 @@
-// Rows that change feature by feature, on their paths in a tree. Where a row has changed sides it is
-// routed again; where the score is too near to 0 to tell, by the routing's own score there, too.
+// Rows that change feature by feature, on their paths in a tree. A row that has changed sides is
+// routed again; if the score is too near to 0 to decide, the router's own score decides.
 #pragma once
 
 #include "explain/shapley/paths.hpp"
@@ -14,7 +14,7 @@ HARDWOOD_INLINE float score_of(const Splits& tree, std::int32_t split, const flo
   return active == active_end ? score : score + indicator_sum(tree, split, active, active_end);
 }
 
-// The routing's own decision at one split.
+// The router's own decision at one split.
 inline bool goes_right(const Splits& tree, std::int32_t split, const float* x,
                        const std::int32_t* active, const std::int32_t* active_end) {
   return score_of(tree, split, x, active, active_end) >= 0;
@@ -24,8 +24,8 @@ HARDWOOD_INLINE Vector<8> size_of(Vector<8> v) {
   return v >= 0 ? v : -v;  // not a number stays so
 }
 
-// Adds `change` times the weights of eight splits to their scores. Returns which of them surely keep
-// their sides, as bits.
+// Adds `change` times the weights of eight splits to their scores. Returns as bits which of them
+// certainly keep their sides.
 HARDWOOD_INLINE unsigned change_eight(const float* weights, const std::int32_t* nodes, float change,
                                       float slack, float* scores) {
   const Vector<8> w = {weights[nodes[0]], weights[nodes[1]], weights[nodes[2]], weights[nodes[3]],
@@ -35,8 +35,8 @@ HARDWOOD_INLINE unsigned change_eight(const float* weights, const std::int32_t* 
   return ~(non_negative(before) ^ non_negative(after)) & non_negative(size_of(after) - slack);
 }
 
-// Lists row r where a split of its path may have changed sides; returns the length of the list. For
-// paths of at most eight levels there is no branch: which rows move, nobody can predict.
+// Adds row r to the list if a split of its path may have changed sides; returns the length of the
+// list. For paths of at most eight levels there is no branch, because it would be unpredictable.
 template <bool kShort>
 HARDWOOD_INLINE int list_changed(const float* weights, const Paths& paths, int r, float change,
                                  Doubt* listed, int n_listed) {
@@ -92,8 +92,9 @@ HARDWOOD_INLINE void end_path(const Splits& tree, const Paths& paths, const Move
   paths.leaf[mover.row] = mover.node - tree.n_splits;
 }
 
-// Where a doubtful row goes on: below the split if its side is sure, otherwise there. (Where numbers
-// overflow, the end of a path may be doubtful, too: its last split is scored again.)
+// The node from which a doubtful row continues: below the split if its side is certain, otherwise
+// at the split. (If numbers overflow, the end of a path can be doubtful too: its last split is
+// scored again.)
 HARDWOOD_INLINE Mover mover_of(const Splits& tree, const Paths& paths, Doubt doubt) {
   const std::int32_t last = max_of(paths.n_splits[doubt.row] - 1, 0);
   const std::int32_t level = min_of(doubt.level, last);
@@ -105,8 +106,8 @@ HARDWOOD_INLINE Mover mover_of(const Splits& tree, const Paths& paths, Doubt dou
   return {doubt.row, level + 1, tree.nodes[node].child[score >= 0]};
 }
 
-// Movers by their levels, the highest first, so that those who go down together arrive together.
-// Those who have arrived end their paths; returns the number of others.
+// Sorts moving rows by level, the highest first, so that rows that go down together arrive
+// together. Ends the paths of rows that have arrived; returns the number of others.
 inline int sorted_movers(const Splits& tree, const Paths& paths, int n, const Doubt* doubts,
                          Mover* sorted) {
   constexpr int kBuckets = 16;
@@ -127,8 +128,8 @@ inline int sorted_movers(const Splits& tree, const Paths& paths, int n, const Do
   return n_movers;
 }
 
-// Takes kRowsTogether movers, or fewer, down to their leaves. Where there are fewer, the first one
-// goes down several times.
+// Moves up to kRowsTogether rows down to their leaves. If there are fewer, the first one goes down
+// several times.
 template <int kVectors>
 HARDWOOD_INLINE void descend_together(const Splits& tree, const Paths& paths, const float* values,
                                       std::ptrdiff_t stride, int n, const Mover* movers) {
@@ -162,7 +163,7 @@ HARDWOOD_INLINE void descend_together(const Splits& tree, const Paths& paths, co
   }
 }
 
-// Follows n listed rows, none with an indicator on, down the tree from where their sides may have
+// Moves n listed rows without indicators that are 1 down the tree, from where their sides may have
 // changed. values (rows, stride).
 inline void follow_rows(const Splits& splits, const Paths& of_rows, const float* values,
                         std::ptrdiff_t stride, int n, const Doubt* doubts) {

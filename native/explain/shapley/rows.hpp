@@ -11,7 +11,7 @@
 
 namespace hardwood {
 
-// Where the features of a table stand in encoded rows.
+// The positions of the features of a table in encoded rows.
 struct FeatureMap {
   explicit FeatureMap(const Encoding& encoding)
       : n_features(encoding.n_features),
@@ -39,7 +39,7 @@ struct FeatureMap {
   std::vector<std::int32_t> listed;
 };
 
-// One encoded row. Of the indicators of a feature at most one is on.
+// One encoded row. At most one indicator of a feature is 1.
 struct FeatureRow {
   const float* values = nullptr;
   const std::int32_t* on = nullptr;  // (n_features,) the indicator that is on, -1 none
@@ -78,7 +78,7 @@ class FeatureRows {
   std::vector<std::int32_t> on_;
 };
 
-// A row that takes features from other rows, one at a time. Its values are kept elsewhere.
+// A row that takes features from other rows, one at a time. The caller owns its values.
 class MixedRow {
  public:
   MixedRow(const FeatureMap& map, float* values, std::ptrdiff_t stride)

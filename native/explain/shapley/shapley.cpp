@@ -14,9 +14,10 @@ namespace {
 
 // Rows of one task, which walk together, there and back.
 constexpr std::int64_t kMostRows = kMostMoving / 2;
-// How many times the mean the first background rows may take before a row is sampled instead.
+// The number of cases of the first background rows, relative to the limit per row, above which a
+// row is sampled instead.
 constexpr std::int64_t kHeadStart = 2;
-// More sets than 2 to this many are left to the enumeration of cases, which may do with fewer.
+// With more players than this, sets are not enumerated; the enumeration of cases may need fewer.
 constexpr std::size_t kMostPlayers = 24;
 
 void raise_to(const FeatureRow& row, std::vector<float>& largest) {
@@ -24,7 +25,7 @@ void raise_to(const FeatureRow& row, std::vector<float>& largest) {
     largest[j] = std::max(largest[j], std::abs(row.values[j]));
 }
 
-// What all tasks share.
+// Shared by all tasks.
 struct Work {
   const std::vector<Group>& groups;
   const FeatureMap& map;
@@ -35,11 +36,11 @@ struct Work {
   const ShapleyAnswers& answers;
 };
 
-// How values are found. Where splits weigh most players there are about as many cases as sets, which
-// take less time each. With `kCases`, rows for which there are too many are sampled.
+// How values are computed. If splits weigh most players, there are about as many cases as sets, and
+// a set takes less time. With `kCases`, rows with too many cases are sampled.
 enum class Way { kSample, kSets, kCases };
 
-// What there is to know of a group beforehand.
+// The plan for a group.
 struct Plan {
   Plan(const Work& work, std::size_t group)
       : number(group), players(players_of(work.groups[group], work.map)) {
@@ -98,7 +99,7 @@ class Task {
   }
 
  private:
-  // Enumerates the cases of a row and writes what it found; false where there are too many.
+  // Enumerates the cases of a row and writes the result; returns false if there are too many.
   bool solves(PathEnumerator& solver, std::int64_t row) const {
     std::vector<double> values(size_), variances(size_);
     std::int64_t n_cases = 0;
@@ -147,7 +148,7 @@ class Task {
     }
   }
 
-  // Adds sums over the background rows to a row's answers.
+  // Adds sums over the background rows to the results of a row.
   void write(std::int64_t row, const double* values, const double* variances) const {
     const ShapleyAnswers& answers = work_.answers;
     const double share = group_.share / static_cast<double>(work_.background.size());

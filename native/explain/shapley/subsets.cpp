@@ -28,7 +28,7 @@ void Subsets::add(const FeatureRow& z, double* values) {
   decide(0, 0.0);
 }
 
-// First as it is, then the other way.
+// First as given, then reversed.
 void Subsets::decide(std::size_t player, double n_x) {
   if (player == rows_.n_players()) return end(n_x);
   if (stop_) return;

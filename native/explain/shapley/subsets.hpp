@@ -1,9 +1,10 @@
 // Shapley values by enumeration of all sets of features, for trees that weigh most features in most
 // splits.
 //
-// The sets are the leaves of a tree of decisions, one feature a level, whose branches are taken in
-// the order of a Gray code: from set to set one feature changes. What a set is worth to its features
-// and costs the others is handed up as in explain/shapley/path_enumeration.hpp, so that a set costs O(k).
+// The sets are the leaves of a tree of decisions, with one feature per level, whose branches are
+// visited in the order of a Gray code: from set to set one feature changes. The contribution of a
+// set to its features and to the others is passed up as in explain/shapley/path_enumeration.hpp, so
+// that a set costs O(k).
 #pragma once
 
 #include <atomic>
@@ -20,7 +21,7 @@ class Subsets {
           const std::atomic<bool>& stop);
 
   // Adds the Shapley values against a background row, (rows, players, outputs). Takes time for
-  // 2^players sets; ends early where `stop` is set.
+  // 2^players sets; ends early if `stop` is set.
   void add(const FeatureRow& z, double* values);
 
  private:

@@ -28,14 +28,14 @@ void Walks::add(const FeatureRow& z, std::span<const std::int32_t> orders, doubl
       std::swap(first_, gain_);
       continue;
     }
-    // Sums are of the differences from the first walk: equal walks have no variance to the last bit.
+    // Sums are of differences from the first walk, so equal walks have a variance of exactly 0.
     for (std::size_t i = 0; i < gain_.size(); ++i) {
       const double more = gain_[i] - first_[i];
       sum_[i] += more;
       squares_[i] += more * more;
     }
   }
-  // A gain is the sum of two walks'.
+  // A gain is the sum over two walks.
   const double m = static_cast<double>(n_orders), half = 0.5;
   for (std::size_t i = 0; i < gain_.size(); ++i) {
     values[i] += half * (first_[i] + sum_[i] / m);
@@ -44,7 +44,7 @@ void Walks::add(const FeatureRow& z, std::span<const std::int32_t> orders, doubl
   }
 }
 
-// One order, there and back.
+// One order, forward and backward.
 void Walks::walk(std::span<const std::int32_t> order) {
   std::fill(gain_.begin(), gain_.end(), 0.0);
   perturbed_.start();

@@ -1,9 +1,9 @@
 // Shapley values by antithetic permutation sampling.
 //
-// A walk goes from a background row z to the row x, changing one feature after the other, and another
-// one from x to z in the same order, which visits the sets of the reversed order. What the answer
-// gains in a step is credited to its feature, and what it loses on the way back; every walk adds up to
-// f(x) - f(z).
+// A walk goes from a background row z to the row x, changing one feature after the other, and
+// another one from x to z in the same order, which visits the sets of the reversed order. The gain
+// of the output in a step is credited to its feature, and so is the loss on the way back; every
+// walk adds up to f(x) - f(z).
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ class Walks {
         const std::atomic<bool>& stop);
 
   // Adds the Shapley values against a background row, (rows, players, outputs), and the estimated
-  // variances of these. orders: (n_orders, players), permutations of the players. Ends early where
+  // variances of these. orders: (n_orders, players), permutations of the players. Ends early if
   // `stop` is set.
   void add(const FeatureRow& z, std::span<const std::int32_t> orders, double* values,
            double* variances);

@@ -13,14 +13,13 @@ namespace {
 constexpr int kProjectRows = 128;
 constexpr int kDirections = 16;  // random directions projected together
 
-// Standard normal, by Box and Muller.
+// Standard normal numbers, by the Box-Muller transform.
 float normal(Random& random) {
   const double u = 1.0 - random.uniform(), v = random.uniform();
   return static_cast<float>(std::sqrt(-2.0 * std::log(u)) * std::cos(2.0 * std::numbers::pi * v));
 }
 
-// B (columns, kDirections): random points on the sphere, the same for a node whatever else is
-// tried.
+// B (columns, kDirections): random points on the sphere, which depend only on the node.
 void draw_directions(const Level& level, const LevelNode& node, int first, Buffer<float>& B) {
   for (int d = 0; d < kDirections; ++d) {
     Random random(level.seed, node.number << 20 | static_cast<std::uint64_t>(first + d));

@@ -1,8 +1,8 @@
-// OC1: a hyperplane is improved along one coordinate at a time, from several starts.
+// OC1: improves a hyperplane one coordinate at a time, from several starts.
 //
 // Murthy, Kasif, Salzberg 1994, Sec. 3. Moving along a direction D, row i changes sides where
 // score_i + a D_i = 0 (the paper's U_j, for a coordinate's D): all such a are sorted, and the best
-// place between two of them is taken. Departs from the paper: (1) rows change sides either way, by
+// point between two of them is taken. Departs from the paper: (1) rows change sides either way, by
 // the sign of D_i, so the search along a line is exact for entries of any sign; (2) a pass tries
 // n_coordinates coordinates that vary at the node, drawn anew, and always the bias; (3) at most
 // max_sweeps passes are made from a start.
@@ -91,7 +91,7 @@ class Oc1Start {
     });
   }
 
-  // Columns that vary at the node, n_coordinates of them at most.
+  // Columns that vary at the node, at most n_coordinates.
   void draw_coordinates() {
     const auto n = std::min<std::size_t>(columns_.size(), level_.options.n_coordinates);
     for (std::size_t i = 0; i < n; ++i)
@@ -99,7 +99,7 @@ class Oc1Start {
     chosen_.assign(columns_.begin(), columns_.begin() + static_cast<std::ptrdiff_t>(n));
   }
 
-  // Tries coordinates one by one; true where one helped.
+  // Tries coordinates one by one; returns whether one helped.
   bool pass() {
     draw_coordinates();
     bool helped = improve_along_bias();
@@ -114,7 +114,7 @@ class Oc1Start {
     return helped;
   }
 
-  // Tries one random direction; true where it helped.
+  // Tries one random direction; returns whether it helped.
   bool jump() {
     draw_coordinates();
     std::vector<double> direction(chosen_.size()), sum(slope_.size());
@@ -139,8 +139,8 @@ class Oc1Start {
     return step && improved_;
   }
 
-  // The best step along slope_, taken; none where it would not help. An equally good hyperplane is
-  // taken with a probability that falls while nothing helps (the paper's P_move).
+  // Takes the best step along slope_ if it helps. An equally good hyperplane is taken with a
+  // probability that falls as long as nothing helps (the paper's P_move).
   std::optional<double> line_search() {
     sort_crossings();
     if (keys_.empty()) return {};
@@ -174,7 +174,7 @@ class Oc1Start {
     return from_ordered_bits(static_cast<std::uint32_t>(key));
   }
 
-  // Where rows change sides; rows that never do have the key 0.
+  // The steps at which rows change sides; rows that never do have the key 0.
   void sort_crossings() {
     keys_.clear();
     for (std::size_t i = 0; i < score_.size(); ++i) {

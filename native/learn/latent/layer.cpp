@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kRowsPerTask = 256;
 constexpr int kDeepest = 20;
 
-// Calls task(first, last) for stretches of rows; their bounds do not depend on the threads.
+// Calls task(first, last) for ranges of rows, which do not depend on the number of threads.
 template <class Task>
 void over_rows(std::int64_t n, int n_threads, Task&& task) {
   const auto n_tasks = static_cast<int>((n + kRowsPerTask - 1) / kRowsPerTask);
@@ -23,14 +23,14 @@ void over_rows(std::int64_t n, int n_threads, Task&& task) {
                [&](int k) { task(k, k * kRowsPerTask, std::min(n, (k + 1) * kRowsPerTask)); });
 }
 
-// Where a node's q comes from: an entry of the row, with its sign. The root's is a constant.
+// The source of a node's q: an entry of the row, with its sign. The q of the root is a constant.
 struct Source {
   int at = -1;
   int sign = 1;
 };
 
-// Calls visit(t, v, source) for the nodes of a row with v = q + 1/2 > 0 and 0 < a_parent: all others
-// have z = 0 and pass nothing on. No activities: as if all were 1.
+// Calls visit(t, v, source) for the nodes of a row with v = q + 1/2 > 0 and 0 < a_parent: all
+// others have z = 0 and no gradient. Without activities, all are 1.
 template <class Real, class Visit>
 void visit_scores(const Real* scores, int n_splits, const Real* activity, Visit&& visit) {
   struct Reached {
@@ -56,12 +56,12 @@ void visit_scores(const Real* scores, int n_splits, const Real* activity, Visit&
   }
 }
 
-// Which byte in memory the k-th bit of a word is in.
+// The byte in memory that holds the k-th bit of a word.
 constexpr int byte_of(int k) {
   return std::endian::native == std::endian::little ? k / 8 : 7 - k / 8;
 }
 
-// The same for a row of q. Which are positive is found without branches, eight at a time.
+// The same for a row of q. Finds the positive entries without branches, eight at a time.
 template <class Real, class Visit>
 void visit_rewards(const Real* q, int n_nodes, Visit&& visit) {
   constexpr int kBlock = 64;
@@ -148,7 +148,7 @@ void latent_backward(const LatentBatch<Real>& batch, const Real* activity,
                      const std::int32_t* group, const double* curvature, const Real* slope_z,
                      const Real* slope_activity, int n_threads, Real* slope) {
   const int n_nodes = batch.n_nodes(), n_inputs = batch.n_inputs();
-  // Where z is cut to its node's activity, its slope is the activity's.
+  // Where z is clipped to the activity of its node, its gradient goes to the activity.
   const std::int64_t n_tasks = (batch.n + kRowsPerTask - 1) / kRowsPerTask;
   std::vector<double> parts(static_cast<std::size_t>(n_tasks) * n_nodes);
   over_rows(batch.n, n_threads, [&](int k, std::int64_t first, std::int64_t last) {
@@ -159,7 +159,7 @@ void latent_backward(const LatentBatch<Real>& batch, const Real* activity,
           if (v > activity[t]) part[t] += static_cast<double>(slope_z[i * n_nodes + t]);
         });
   });
-  // By the members of a group to what each of its values gets.
+  // The gradient of a group, divided among its values.
   std::vector<double> of_group(n_nodes);
   for (int t = 0; t < n_nodes; ++t) {
     double sum = static_cast<double>(slope_activity[t]);

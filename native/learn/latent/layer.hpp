@@ -9,7 +9,7 @@
 namespace hardwood {
 
 // A batch of n rows. Either the scores of the splits of a perfect tree, (n, 2^depth - 1) in heap
-// order, from which every node's q follows (Eq. 1); or q itself, (n, 2^(depth + 1) - 1).
+// order, which determine the q of every node (Eq. 1); or q itself, (n, 2^(depth + 1) - 1).
 template <class Real>
 struct LatentBatch {
   std::int64_t n = 0;
@@ -23,16 +23,17 @@ struct LatentBatch {
   const Real* row(std::int64_t i) const { return rows + i * n_inputs(); }
 };
 
-// Solves for the activities; lambda >= 0, of which 0 prunes nothing. Rows with a NaN play no part.
+// Solves for the activities; lambda >= 0, where 0 prunes nothing. Ignores rows with NaN.
 template <class Real>
 Pruning latent_pruning(const LatentBatch<Real>& batch, double lambda);
 
-// z_it, q_it + 1/2 cut to [0, a_t] (Proposition 1), for any activities; a row with a NaN is NaN.
+// z_it = q_it + 1/2 clipped to [0, a_t] (Proposition 1), for any activities; a row with NaN gives
+// NaN.
 template <class Real>
 void latent_traversal(const LatentBatch<Real>& batch, const Real* activity, int n_threads, Real* z);
 
-// From slopes by z (n, nodes) and by the activities (nodes,) that `pruning` found, here as Real, to
-// slopes by what the batch holds.
+// Converts gradients by z (n, nodes) and by the activities (nodes,) of `pruning`, here as Real, to
+// gradients by the entries of the batch.
 template <class Real>
 void latent_backward(const LatentBatch<Real>& batch, const Real* activity,
                      const std::int32_t* group, const double* curvature, const Real* slope_z,

@@ -8,7 +8,7 @@ namespace hardwood {
 
 namespace {
 
-// The sum of term(0), ..., term(n - 1), in four running sums that do not wait for each other.
+// The sum of term(0), ..., term(n - 1), in four independent running sums.
 template <class Term>
 double sum_of(std::size_t n, Term&& term) {
   double lane[4] = {};
@@ -32,7 +32,7 @@ PruningProgram<Real>::PruningProgram(int n_nodes)
   std::iota(order_.begin(), order_.end(), 0);
 }
 
-// Of nodes that have no value left: what they would have if they were one group.
+// The activity that nodes without remaining values would have as one group.
 template <class Real>
 double PruningProgram<Real>::common_activity(const Part& part) const {
   double sum = 0, curvature = 0;
@@ -44,7 +44,7 @@ double PruningProgram<Real>::common_activity(const Part& part) const {
   return sum / curvature;
 }
 
-// The median of nine, spread over all: so that a cut there about halves what is left.
+// The median of nine spread over all, so that a cut there about halves the rest.
 template <class Real>
 double PruningProgram<Real>::typical_value(const Part& part) const {
   constexpr int kSample = 9;
@@ -63,7 +63,7 @@ double PruningProgram<Real>::typical_value(const Part& part) const {
   return static_cast<double>(*middle);
 }
 
-// g'(tau), for a threshold between those that the node's values have been cut by.
+// g'(tau), for a threshold between the previous thresholds of the node.
 template <class Real>
 double PruningProgram<Real>::slope(const Node& node, double tau) const {
   const auto terms = sum_of(node.values.size(), [&](std::size_t i) {
@@ -90,7 +90,7 @@ int PruningProgram<Real>::mark_above(const Part& part, double tau) {
   return n_above;
 }
 
-// Puts the marked nodes first, each part in its order; returns where the others begin.
+// Moves the marked nodes first, keeping the order; returns where the others begin.
 template <class Real>
 int PruningProgram<Real>::divide(const Part& part) {
   int above = part.first, below = 0;
@@ -105,7 +105,8 @@ int PruningProgram<Real>::divide(const Part& part) {
   return above;
 }
 
-// Both without branches, which nobody could foresee: a value is written, and the next overwrites it.
+// Both without branches, which would be unpredictable: every value is written, and the next may
+// overwrite it.
 template <class Real>
 void PruningProgram<Real>::keep_above(Node& node, double tau) {
   std::size_t kept = 0;
@@ -132,7 +133,7 @@ void PruningProgram<Real>::keep_below(Node& node, double tau) {
   node.values.resize(kept);
 }
 
-// Nodes above tau lose the values that lie below it; nodes below take those above as a sum.
+// Nodes above tau drop the values below it; nodes below tau keep the sum of those above.
 template <class Real>
 auto PruningProgram<Real>::narrowed(int first, int last, double tau, bool is_above) -> Part {
   Part part{first, last, 0};
@@ -146,7 +147,7 @@ auto PruningProgram<Real>::narrowed(int first, int last, double tau, bool is_abo
   return part;
 }
 
-// Every group of the part, with the minimum of its objective (Eq. 9).
+// Every group of the range, with the minimum of its objective (Eq. 9).
 template <class Real>
 void PruningProgram<Real>::settle(const Part& part, Pruning& result) const {
   for (int i = part.first; i < part.last; ++i) {
@@ -244,7 +245,7 @@ Pruning PruningProgram<Real>::solve(double lambda) {
   for (std::size_t t = 1; t < n; ++t)
     is_ordered &= result.activity[t] <= result.activity[parent(t)];
   if (!is_ordered) solve_by_cuts(result);
-  // Sums in another order may lift a node above its parent by a rounding.
+  // Rounding of sums in another order can lift a node above its parent.
   for (std::size_t t = 1; t < n; ++t)
     result.activity[t] = std::min(result.activity[t], result.activity[parent(t)]);
   return result;

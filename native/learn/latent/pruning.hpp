@@ -6,13 +6,13 @@
 // g_t(a) = lambda/2 a^2 + sum_i 1/2 max(v_it - a, 0)^2 and v_it = q_it + 1/2.
 //
 // The paper sorts all values and pools nodes that violate the order, one after the other (Algorithm
-// 1). Nothing is sorted here. Each node alone is solved by Newton's method, which comes from below
-// and drops the values it has passed. Where a child then exceeds its parent, the range of activities
-// is cut: for a threshold tau, the nodes with a_t > tau are the set, closed under parents, whose
-// slopes g'_t(tau) have the least sum, which one pass up and down the tree finds (Hochbaum,
-// Queyranne. SIAM J. Discrete Math. 2003). Nodes above tau never need a value below it again, and
-// nodes below it need the sum of those above, not each; pooled groups are sets that no cut divides.
-// Cuts halve what is left, so the time is near linear in the number of values, whatever they are.
+// 1). Nothing is sorted here. Newton's method solves each node alone, from below, and drops the
+// values it has passed. If a child then exceeds its parent, the range of activities is divided: for
+// a threshold tau, the nodes with a_t > tau are the set, closed under parents, whose slopes
+// g'_t(tau) have the least sum, which one pass up and down the tree finds (Hochbaum, Queyranne.
+// SIAM J. Discrete Math. 2003). Nodes above tau never need a value below it again, and nodes below
+// it need the sum of those above, not each; pooled groups are sets that no cut divides. Cuts halve
+// the rest, so the time is nearly linear in the number of values, whatever the values are.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ class PruningProgram {
  public:
   explicit PruningProgram(int n_nodes);
 
-  // A value of node t; those of at most 0 play no part, those of at least 1 by their sum.
+  // Adds a value of node t; values of at most 0 are ignored, values of at least 1 are summed.
   void add(int t, Real v) {
     if (!(v > 0)) return;
     Node& node = nodes_[t];
@@ -45,9 +45,9 @@ class PruningProgram {
       node.values.push_back(v);
     }
   }
-  // lambda > 0. Once: values are used up.
+  // lambda > 0. Call once: it consumes the values.
   Pruning solve(double lambda);
-  // What lambda = 0 means: every node is active, and no value can change that.
+  // For lambda = 0: every node is active, whatever the values.
   Pruning nothing_pruned() const;
 
  private:

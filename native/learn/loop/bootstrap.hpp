@@ -1,4 +1,4 @@
-// Bootstrap samples: how often each row was drawn, with replacement, for one member of a forest.
+// Bootstrap samples: how often each row is drawn, with replacement, for one tree of a forest.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@ namespace hardwood {
 // A stream that no training run uses: runs number their epochs up from zero.
 inline constexpr std::uint32_t kBootstrapStream = 0xFFFFFFFFu;
 
-// Incomplete where `stop` is set meanwhile.
+// Incomplete if `stop` is set meanwhile.
 inline std::vector<std::uint32_t> bootstrap_counts(std::size_t n_rows, std::size_t n_draws,
                                                    std::uint64_t seed, int member,
                                                    const std::atomic<bool>* stop = nullptr) {

@@ -50,7 +50,7 @@ void Descent::step(double learning_rate) {
     optimize(penalized, n, step);
     return;
   }
-  // The splits' weights and biases move through their factors, everything else directly.
+  // The weights and biases of splits are updated through their factors, everything else directly.
   const std::size_t weights_end = layout_.weights_end(), biases_end = penalized + layout_.n_splits;
   const double norm = layers_->spread(weights(gradient), gradient + penalized) +
                       kernels().squared_norm(penalized - weights_end, gradient + weights_end) +

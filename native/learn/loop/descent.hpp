@@ -1,4 +1,4 @@
-// The parameters of a run and how they move: directly, or with the splits as products of layers.
+// The parameters of a run and their updates: direct, or with the splits as products of layers.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// All rows of a problem encoded at once, for learners that come back to them again and again.
+// All rows of a problem encoded at once, for learners that use them repeatedly.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace hardwood {
 inline void encode_dense(const Encoding& e, const Source& source, const std::int64_t* rows, int n,
                          std::ptrdiff_t stride, float* out) {
   Buffer<std::int32_t> active(static_cast<std::size_t>(n) * e.n_features), active_end(n);
-  BadEntry bad;  // infinities were refused when the table was read
+  BadEntry bad;  // the table was checked for infinities when it was read
   kernels().encode_rows(e, source, rows, 0, n, {out, stride, active.data(), active_end.data()},
                         bad);
   for (int i = 0; i < n; ++i)

@@ -11,7 +11,7 @@ namespace hardwood {
 
 namespace {
 
-// Rows of a factor's gradient that are formed at a time: a register block of the matrix product.
+// Rows of a factor's gradient that are computed together: a register block of the matrix product.
 constexpr int kRowsAtOnce = 6;
 
 void set_identity(Matrix<float> I) {
@@ -102,7 +102,7 @@ void LinearLayers::start_from(Random& random, Matrix<const float> W, const float
     throw std::invalid_argument(
         "to start from a tree every hidden size must be at least the number of columns plus one");
   initialize(random);
-  // A constant column of zeros could not take the start's biases on.
+  // A constant column of zeros could not represent the biases of the start.
   const float bound = 1.0f / std::sqrt(static_cast<float>(d1));
   for (int r = 0; r < width_[1]; ++r) factor(0).row(r)[d1 - 1] = random.uniform(-bound, bound);
   // P = W_{L-1} ... W_1 in float64;  W_L = W (P^T P)^-1 P^T.

@@ -12,9 +12,9 @@
 //   columns:  up_i = W_i ... W_1         down_i = (W_L ... W_{i+1})^T G       up_L = W
 //   nodes:    up_i = W_i ... W_1 G^T     down_i = (W_L ... W_{i+1})^T         down_0 = W^T
 //
-// In both cases up_i = W_i up_{i-1}, down_{i-1} = W_i^T down_i and dW_i = down_i up_{i-1}^T; only what
-// the two chains start from differs. dW_i is formed a few rows at a time, while the optimizer sweeps
-// over the factor, and its norm, for clipping, comes from the thin factors alone.
+// In both cases up_i = W_i up_{i-1}, down_{i-1} = W_i^T down_i and dW_i = down_i up_{i-1}^T; only
+// the start of the two chains differs. dW_i is computed a few rows at a time, while the optimizer
+// updates the factor. Its norm, for clipping, is computed from the thin factors alone.
 #pragma once
 
 #include <span>
@@ -34,16 +34,17 @@ class LinearLayers {
   // Factor i of L: (rows, cols), the rows padded to vectors.
   Matrix<float> factor(int i) { return {factors_[i].data(), width_[i + 1], width_[i], stride(i)}; }
 
-  // Uniform in +-1/sqrt(inputs), the column of the constant zero: the authors' code.
+  // Uniform in +-1/sqrt(inputs), with zeros in the column of the constant, as in the authors' code.
   void initialize(Random& random);
   // Factors whose product is W: all but the last random, the last by least squares.
   void start_from(Random& random, Matrix<const float> W, const float* bias);
 
   // W and its bias from the factors.
   void collapse(Matrix<float> W, float* bias);
-  // Takes the gradient of W and of the bias; returns the squared norm of that of all factors.
+  // Takes the gradient of W and of the bias; returns the squared norm of the gradient of all
+  // factors.
   double spread(Matrix<const float> gradient, const float* bias_gradient);
-  // One step of the optimizer on every factor, by the gradient last spread.
+  // One step of the optimizer on every factor, with the gradient of the last call of `spread`.
   void step(const StepOptions& options);
 
   // For saving: the factors and the optimizer's moments, one after the other.

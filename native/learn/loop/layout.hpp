@@ -1,4 +1,4 @@
-// Where the parts of a learner's parameters lie.
+// The layout of a learner's parameters.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ struct Parameters {
   T* leaves = nullptr;  // (leaves, outputs)
 };
 
-// Where these parts lie. The weights come first, because l1 and l2 apply to them alone.
+// Offsets of these parts. The weights come first, because l1 and l2 apply only to them.
 struct Layout {
   std::size_t n_splits = 0;  // of all trees that are learned together, as are the leaves
   std::size_t n_leaves = 0;

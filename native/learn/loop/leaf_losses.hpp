@@ -1,9 +1,9 @@
-// Losses of leaves as loss-augmented inference asks for them: of one leaf, and bounds on those of
-// all leaves of a subtree. Compiled for each instruction set.
+// Losses of leaves for loss-augmented inference: of one leaf, and bounds for all leaves of a
+// subtree. Compiled for each instruction set.
 //
-// Losses of classes have a table, leaf by class, and of their maxima below each split. Losses
-// of one output each are convex, so that over an interval of theta they are largest at its ends:
-// subtrees keep the smallest and the largest theta of each output.
+// Losses of classes have a table, leaf by class, and of their maxima below each split. Losses of a
+// single output are convex, so over an interval of theta they are largest at its ends: subtrees
+// store the smallest and the largest theta of each output.
 #pragma once
 
 #include "core/loss.hpp"
@@ -11,7 +11,7 @@
 
 namespace hardwood::HARDWOOD_ISA {
 
-// What rounding may add to a loss between the ends of an interval, in parts of the loss.
+// Bound on the relative rounding error of a loss between the ends of an interval.
 inline constexpr float kBoundSlack = 1e-5f;
 
 HARDWOOD_INLINE float leaf_loss(const LearnedTree& tree, const LeafLosses& losses,
@@ -27,7 +27,7 @@ HARDWOOD_INLINE float leaf_loss(const LearnedTree& tree, const LeafLosses& losse
   }));
 }
 
-// At least the loss of every leaf below a node; of a leaf, its loss.
+// An upper bound on the loss of every leaf below a node; for a leaf, its loss.
 HARDWOOD_INLINE float loss_bound(const LearnedTree& tree, const LeafLosses& losses,
                                  std::int32_t node, const float* y) {
   if (node < 0) return leaf_loss(tree, losses, ~node, y);
@@ -46,7 +46,7 @@ HARDWOOD_INLINE float loss_bound(const LearnedTree& tree, const LeafLosses& loss
   }));
 }
 
-// --- sixteen numbers at a time, written out: left to itself a compiler makes scalars of the rest ---
+// --- sixteen numbers at a time, written out, because compilers handle the rest as scalars ---
 
 typedef Vector<16> Sixteen;
 typedef std::int32_t WholeSixteen __attribute__((vector_size(64), aligned(4), may_alias));
@@ -128,7 +128,7 @@ inline void class_losses(Loss loss, int k, const float* __restrict theta, float*
     tops = f > tops ? f : tops;
   }
   const float top = folded(tops, [](auto x, auto y) { return x > y ? x : y; });
-  for (int c = 0; c < k; c += 16)  // beyond k: so small that a sum of 1 or more does not feel it
+  for (int c = 0; c < k; c += 16)  // beyond k: so small that it does not change a sum of 1 or more
     sums += exponential(some_of(theta + c, k - c, top - 100.0f) - top);
   const float log_sum = top + __builtin_logf(folded(sums, [](auto x, auto y) { return x + y; }));
   for (int c = 0; c < k; c += 16) put_some(out + c, k - c, log_sum - some_of(theta + c, k - c, 0));

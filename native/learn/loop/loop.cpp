@@ -12,7 +12,7 @@ namespace hardwood {
 
 namespace {
 
-// Encodes chosen rows of a problem into a tile.
+// Encodes given rows of a problem into a tile.
 class TileReader {
  public:
   TileReader(const Problem& problem, int capacity)

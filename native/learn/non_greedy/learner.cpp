@@ -11,10 +11,10 @@ namespace hardwood {
 
 namespace {
 
-// SSGD: an epoch that brings the bound down by less than this part of it has stopped improving it.
+// SSGD: an epoch that lowers the bound by less than this fraction does not improve it.
 constexpr double kNegligible = 0.003;
 
-// Runs of equal nodes.
+// Ranges of equal nodes.
 template <class RowGradient>
 std::vector<std::span<const RowGradient>> by_node(const std::vector<RowGradient>& gradients) {
   std::vector<std::span<const RowGradient>> parts;
@@ -157,7 +157,7 @@ void NonGreedyLearner::refresh_leaf(const float* parameters, int leaf) {
                          table_.data() + at);
 }
 
-// The bounds of a split from those of its children, which are right.
+// The bounds of a split from those of its children, which must be up to date.
 void NonGreedyLearner::refresh_split(const float* parameters, int split) {
   if (bounds_.size() == 0) return;
   const LearnedTree of = tree(parameters);
@@ -178,7 +178,7 @@ void NonGreedyLearner::refresh_split(const float* parameters, int split) {
   for (int o = 0; o < k; ++o) out[o] = std::max(at(left, true)[o], at(right, true)[o]);
 }
 
-// The bounds of all splits above leaves that have changed, each once, from below.
+// Updates the bounds of all splits above changed leaves, each once, from below.
 void NonGreedyLearner::refresh_above(const float* parameters,
                                      std::span<const std::int32_t> leaves) {
   if (bounds_.size() == 0) return;
@@ -283,8 +283,8 @@ void NonGreedyLearner::project(float* w, float* b, double norm) const {
   *b *= scale;
 }
 
-// The nearest split that weighs so many features: those with the largest weights stay, and of equal
-// ones the first.
+// Limits a split to a number of features: keeps those with the largest weights, the first among
+// equals.
 void NonGreedyLearner::keep_features(float* w, float* velocity) const {
   const std::vector<std::int32_t>& feature_of = options_.feature_of_column;
   if (feature_of.empty()) return;
@@ -333,7 +333,7 @@ void NonGreedyLearner::move_leaves(float* parameters, const SampleTile& tile,
   refresh_above(parameters, changed);
 }
 
-// SSGD gives rows their leaves anew when an epoch has not improved the bound.
+// SSGD assigns new leaves to rows when an epoch has not improved the bound.
 bool NonGreedyLearner::assigns_anew(int epoch) {
   const bool is_first = epoch == 0 || bound_before_ == 0;
   const bool is_over = !is_first && last_bound_ > (1.0 - kNegligible) * bound_before_;

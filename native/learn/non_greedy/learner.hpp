@@ -1,5 +1,5 @@
-// Non-greedy trees as the training loop sees them: parameters [W | b | theta] in one stretch, and
-// steps that touch the splits and leaves on the paths of a batch's rows and nothing else.
+// Non-greedy trees for the training loop: parameters [W | b | theta] in one array, and steps that
+// only touch the splits and leaves on the paths of a batch's rows.
 //
 // `train` (learn/loop/training.hpp) runs it, on the rows that its problem names: a tree of one split and two
 // leaves, on the rows of one node, is CO2.
@@ -13,7 +13,8 @@
 
 namespace hardwood {
 
-// Where the nodes of a tree are. Splits come before their children, leaves from left to right.
+// The topology of a tree. Splits come before their children; leaves are numbered from left to
+// right.
 class TreeTopology {
  public:
   // children (m, 2): a split by its number, leaf j as ~j. Throws std::invalid_argument otherwise.
@@ -48,7 +49,7 @@ class NonGreedyLearner final : public Learner {
                    const NonGreedyOptions& options, int batch_size, int n_threads = 1);
 
   int tile_capacity(int batch_size) const override { return rounded_up(batch_size, kTileStep); }
-  // Random splits of norm sqrt(nu), and leaves that say nothing.
+  // Random splits of norm sqrt(nu), and leaves of zeros.
   void initialize(Random& random, float* parameters) const override;
   void before_epoch(int epoch, const float* parameters, const Tiles& all_rows) override;
   double step(const Batch& batch, Descent& descent) override;
@@ -61,13 +62,13 @@ class NonGreedyLearner final : public Learner {
   void prepare(float* parameters);
   // SSGD's a(x), a leaf for each row of the table.
   void assign(std::span<const std::int32_t> leaves);
-  // Loss-augmented inference for rows of a tile; what was found is in `found()` and `moves_of(i)`.
+  // Loss-augmented inference for rows of a tile; `found()` and `moves_of(i)` return the result.
   void augment(const float* parameters, const SampleTile& tile);
   std::span<const AugmentedRow> found() const { return found_; }
   std::span<const SplitMove> moves_of(int row) const;
 
  private:
-  // What a row says of a split or a leaf.
+  // The contribution of a row to the gradient of a split or a leaf.
   struct RowGradient {
     std::int32_t node = 0;
     std::int32_t row = 0;

@@ -6,11 +6,11 @@
 // A leaf j costs a row x the decisions on its path that differ from sgn(W x): each takes 2 |w_i x|
 // from g^T W x (Eq. 12), and all others are free. So loss-augmented inference (Eq. 10) is
 //     argmax_j  violation_j + loss(theta_j, y),    violation_j = -2 sum_{i differs} |w_i x|
-// and going down the tree a violation can only fall: branch and bound starts at the natural leaf,
-// where it is 0, and leaves a subtree out when even its largest loss could not make up for it. Ties
-// go to the leaf furthest left, whatever the way of searching.
+// and a violation can only fall on the way down: branch and bound starts at the natural leaf, where
+// it is 0, and skips a subtree if even its largest loss cannot compensate it. Ties go to the
+// leftmost leaf, in every search.
 //
-// NumPy reference: tests/reference/non_greedy.py. What other code calls is NonGreedyLearner, learner.hpp.
+// NumPy reference: tests/reference/non_greedy.py. Other code calls NonGreedyLearner, learner.hpp.
 #pragma once
 
 #include "learn/loop/leaf_losses.hpp"
@@ -22,7 +22,7 @@ HARDWOOD_INLINE float split_score(const LearnedTree& tree, std::int32_t split, c
   return padded_dot(tree.W + split * tree.stride, x, tree.stride) + tree.b[split];
 }
 
-// The leaf a row goes to from a node on.
+// The leaf that a row reaches from a node.
 inline std::int32_t natural_leaf(const LearnedTree& tree, std::int32_t node, const float* x) {
   while (node >= 0) node = tree.children[2 * node + (split_score(tree, node, x) >= 0)];
   return ~node;
@@ -35,7 +35,7 @@ class LeafSearch {
                              const float* y, const SearchMemory& memory)
       : tree_(tree), losses_(losses), x_(x), y_(y), memory_(memory) {}
 
-  // Eq. (10) by asking every leaf, O(2^depth p).
+  // Eq. (10) over all leaves, O(2^depth p).
   void exhaustive() {
     natural_path([](std::int32_t, std::int32_t, float) {});
     n_scored_ = 0;  // they are all scored again
@@ -72,7 +72,7 @@ class LeafSearch {
     }
   }
 
-  // Eq. (13): leaves that are reached by changing at most one decision, O(depth^2 p).
+  // Eq. (13): over the leaves reached by changing at most one decision, O(depth^2 p).
   void fast() {
     natural_path([&](std::int32_t, std::int32_t other, float cost) { push(other, -cost); });
     offer_natural();
@@ -100,7 +100,8 @@ class LeafSearch {
     return memory_.score[split] = split_score(tree_, split, x_);
   }
 
-  // Calls each(split, the child not taken, what taking it costs) from the root to the natural leaf.
+  // Calls each(split, the child not taken, the cost of taking it) from the root to the natural
+  // leaf.
   template <class Each>
   HARDWOOD_INLINE void natural_path(Each&& each) {
     std::int32_t node = 0 < tree_.n_splits ? 0 : ~0;
@@ -193,8 +194,8 @@ class Differences {
     moves_[n_moves_++] = {split, g_goes_right ? 2.0f : -2.0f};
   }
 
-  // Whether h differs from sgn(W x) at a split on its path; if so its cost is counted. The search
-  // need not have met the split.
+  // Whether h differs from sgn(W x) at a split on its path; if so, adds its cost. The search may
+  // not have visited the split.
   bool charge(std::int32_t over) {
     const float score = split_score(tree_, over >> 1, x_);
     if ((score >= 0) == (over & 1)) return false;
@@ -213,8 +214,8 @@ class Differences {
   float cost_ = 0;
 };
 
-// Lines 4 and 5 of Alg. 1 for one row, and what line 6 will move. `assigned` is a(x), or -1 for
-// wherever the row goes. `moves` has room for the paths to two leaves.
+// Lines 4 and 5 of Alg. 1 for one row, and the moves of line 6. `assigned` is a(x), or -1 for the
+// natural leaf. `moves` has space for the paths to two leaves.
 inline AugmentedRow augment(const LearnedTree& tree, const LeafLosses& losses, Inference inference,
                             const float* x, const float* y, std::int32_t assigned,
                             const SearchMemory& memory, SplitMove* moves) {
@@ -236,8 +237,8 @@ inline AugmentedRow augment(const LearnedTree& tree, const LeafLosses& losses, I
   return row;
 }
 
-// Line 6 of Alg. 1 for one split, with momentum: n rows of X and what they are multiplied by. Then
-// the proximal step of an L1 penalty. Returns |w|^2 + b^2.
+// Line 6 of Alg. 1 for one split, with momentum: n rows of X and their factors. Then the proximal
+// step of an L1 penalty. Returns |w|^2 + b^2.
 inline double move_split(std::ptrdiff_t stride, const SplitStep& step, int n,
                          const float* const* rows, const float* factors, const MovingSplit& split) {
   float* __restrict w = split.w;

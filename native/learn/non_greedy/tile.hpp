@@ -8,8 +8,8 @@
 
 namespace hardwood {
 
-// Which leaves compete in loss-augmented inference: all of them, asked one by one or by branch and
-// bound, or those that a row reaches by changing at most one decision.
+// The leaves of loss-augmented inference: all of them, one by one or by branch and bound, or those
+// that a row reaches by changing at most one decision.
 enum class Inference { kExhaustive, kExact, kFast };
 
 // A tree of any topology. Splits are numbered before their children; a child >= 0 is a split, leaf j
@@ -29,15 +29,15 @@ struct LearnedTree {
   HARDWOOD_INLINE int place(std::int32_t node) const { return node >= 0 ? node : n_splits + ~node; }
 };
 
-// What is known of the losses of leaves and subtrees, for any target.
+// Tables of the losses of leaves and subtrees, for any target.
 struct LeafLosses {
   Loss loss = Loss::kSquared;
   float parameter = 0;
   int n_outputs = 0;
   // Cross-entropy: (m + 1, k) the loss of each leaf for each class. Else null: computed from theta.
   const float* table = nullptr;
-  // Of what is below each split. Cross-entropy: (m, k) the largest loss for each class. Else
-  // (m, 2, k): the smallest and the largest theta. Null where no bound is needed.
+  // For the leaves below each split. Cross-entropy: (m, k) the largest loss for each class.
+  // Otherwise (m, 2, k): the smallest and the largest theta. Null if no bound is needed.
   const float* bounds = nullptr;
 };
 
@@ -57,14 +57,14 @@ struct AugmentedRow {
   std::int64_t n_scored = 0;  // splits that were scored
 };
 
-// What a search for one row works with.
+// The working memory of a search for one row.
 struct SearchMemory {
   float* score = nullptr;        // (m,) of splits that were met
   std::int32_t* node = nullptr;  // (2 depth + 2,) a stack
   float* violation = nullptr;    // (2 depth + 2,)
 };
 
-// How one split moves.
+// Options of the step of a split.
 struct SplitStep {
   float learning_rate = 0;
   float momentum = 0;

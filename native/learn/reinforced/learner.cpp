@@ -12,7 +12,7 @@ namespace {
 
 // Trajectories have a key of their own: the loop draws orders of rows from the seed itself.
 constexpr std::uint64_t kTrajectories = 0x7E1E97A3C0FFEE01u;
-// What one trajectory moves the learned value of a node.
+// The learning rate of the value of a node, per trajectory.
 constexpr float kValueRate = 0.02f;
 
 }  // namespace
@@ -112,8 +112,8 @@ ReinforcedLearner::ReinforcedLearner(const PolicyTopology& topology, const Probl
   }
 }
 
-// By lanes costs as much as there are nodes, in steps of sixteen; by rows, as much as there are
-// visits, each with some work of its own.
+// The cost by lanes is the number of nodes, in steps of sixteen; by rows it is the number of
+// visits, each with some overhead.
 bool ReinforcedLearner::takes_lanes() const {
   if (options_.learns_actions()) return false;
   if (options_.estimator == PolicyEstimator::kExact) return true;
@@ -157,8 +157,8 @@ void ReinforcedLearner::set_progress(double progress) {
   ++step_;
 }
 
-// Scores of the first policies have the same spread however many columns there are, in standard
-// units.
+// Scores of the first policies have the same standard deviation for every number of columns, in
+// standard units.
 void ReinforcedLearner::initialize(Random& random, float* parameters) const {
   const std::size_t rows = topology_.n_rows(), stride = padded(n_columns_);
   const auto uniform = [&](float deviation) {
@@ -316,7 +316,7 @@ double ReinforcedLearner::sampled_gradient(const float* parameters, const Sample
   return total;
 }
 
-// Sets what the visits of leaves cost; returns the mean loss of the trajectories.
+// Sets the costs of the visits of leaves; returns the mean loss of the trajectories.
 double ReinforcedLearner::cost_of_leaves(const float* parameters, int i) {
   const LearnedTree at = leaves(parameters);
   const LeafLosses of = losses();
@@ -335,7 +335,7 @@ double ReinforcedLearner::cost_of_leaves(const float* parameters, int i) {
   return total / options_.n_samples;
 }
 
-// What trajectories cost was said from outside, times the row's share of the batch.
+// The caller gives the costs of trajectories, times the weight of the row in the batch.
 void ReinforcedLearner::cost_of_actions(int i, const float* slope, float row_share) {
   RowMemory& row = rows_[i];
   const LearnedPolicy tree = topology_.view();
@@ -353,7 +353,8 @@ void ReinforcedLearner::add_policy_slopes(const SampleTile& tile, float* gradien
   float* const bias = layout().view(gradient).b;
   const std::ptrdiff_t stride = padded(n_columns_);
   const LearnedPolicy tree = topology_.view();
-  // Threads share the rows of weights: each adds up what concerns its own, in order of the samples.
+  // Threads share the rows of weights: each adds up the gradient of its own rows, in the order of
+  // samples.
   const double work =
       static_cast<double>(tile.n) * stride * options_.n_samples * topology_.max_depth();
   const int n_parts = threads_for(work, n_threads_);
@@ -375,7 +376,7 @@ void ReinforcedLearner::add_policy_slopes(const SampleTile& tile, float* gradien
   });
 }
 
-// The loss's own gradient at the leaves that were reached.
+// The gradient of the loss at the leaves that were reached.
 void ReinforcedLearner::add_leaf_slopes(const float* parameters, const SampleTile& tile,
                                         float factor, float* gradient) {
   const LearnedPolicy tree = topology_.view();
@@ -400,7 +401,7 @@ void ReinforcedLearner::add_leaf_slopes(const float* parameters, const SampleTil
   if (has_table()) add_class_masses(parameters, gradient);
 }
 
-// The leaf's choice of an action is one more decision of the policy.
+// The choice of an action at a leaf is one more decision of the policy.
 void ReinforcedLearner::add_action_slopes(const float* parameters, const SampleTile& tile,
                                           float factor, float* gradient) {
   const LearnedPolicy tree = policy(parameters);
@@ -431,7 +432,7 @@ void ReinforcedLearner::add_action_slopes(const float* parameters, const SampleT
   }
 }
 
-// What trajectories have cost from the nodes on, added up over a batch.
+// The costs of trajectories from each node on, added up over a batch.
 void ReinforcedLearner::keep_walk_costs(int i) {
   const WalkOptions o = walk_options(i);
   const std::ptrdiff_t first = o.value - value_.data();
@@ -460,7 +461,7 @@ void ReinforcedLearner::keep_lane_costs(const SampleTile& tile, int block) {
   }
 }
 
-// Values move towards what trajectories have cost, after the step that they were a baseline of.
+// Moves values towards the costs of trajectories, after the step in which they were the baseline.
 void ReinforcedLearner::move_values() {
   for (std::size_t at = 0; at < value_.size(); ++at) {
     if (value_count_[at] == 0) continue;
@@ -470,7 +471,7 @@ void ReinforcedLearner::move_values() {
   }
 }
 
-// Trajectories of the rows of a block, by the numbers that `draw` gives them.
+// Trajectories of the rows of a block, with the random numbers of `draw`.
 PolicyDraws ReinforcedLearner::draws_of(const SampleTile& tile, int block, int part) {
   LaneMemory& memory = lanes_[part];
   const int first = block * kPolicyLanes, M = options_.n_samples, depth = topology_.max_depth();
@@ -518,7 +519,7 @@ void ReinforcedLearner::block_slopes(const LearnedPolicy& tree, const SampleTile
     kernels().policy_sample(tree, losses(), entropy_, draws_of(tile, block, part), lanes);
 }
 
-// The gradient of a batch, of all its trajectories or of those drawn.
+// The gradient of a batch, over all trajectories or over sampled ones.
 double ReinforcedLearner::lanes_gradient(const float* parameters, const SampleTile& tile,
                                          float factor, float* gradient) {
   refresh_table(parameters);
@@ -532,7 +533,7 @@ double ReinforcedLearner::lanes_gradient(const float* parameters, const SampleTi
   if (m > 0)
     kernels().gemm({tree.W, m, n_columns_, tree.stride}, {XT_.data(), n_columns_, n, lane_stride()},
                    {score_.data(), m, n, lane_stride()});
-  // Values are learned from one block after the other.
+  // Learns values from one block after the other.
   const bool is_ordered = options_.baseline == Baseline::kValue;
   const double work = static_cast<double>(capacity_) * topology_.n_nodes() * 16.0;
   const int n_parts = is_ordered ? 1 : std::min(n_blocks, threads_for(work, n_threads_));
@@ -556,7 +557,7 @@ double ReinforcedLearner::lanes_gradient(const float* parameters, const SampleTi
   return total;
 }
 
-// What rows say of the leaves that their trajectories came to.
+// The gradients of rows at the leaves that their trajectories reached.
 void ReinforcedLearner::add_drawn_leaves(const float* parameters, const SampleTile& tile,
                                          float* gradient) {
   const int M = options_.n_samples, width = padded(n_outputs_);
@@ -578,7 +579,7 @@ void ReinforcedLearner::add_drawn_leaves(const float* parameters, const SampleTi
   if (has_table()) add_class_masses(parameters, gradient);
 }
 
-// What all rows say of the leaves, each as much as it reaches them.
+// The gradients of all rows at the leaves, weighted by the probability of reaching them.
 void ReinforcedLearner::add_all_leaves(const float* parameters, const SampleTile& tile,
                                        float* gradient) {
   const int L = topology_.n_leaves(), width = padded(n_outputs_);
@@ -604,7 +605,7 @@ void ReinforcedLearner::add_all_leaves(const float* parameters, const SampleTile
   }
 }
 
-// Leaves' slopes from the masses of classes that came to them.
+// The gradients of leaves from the masses of classes that reached them.
 void ReinforcedLearner::add_class_masses(const float* parameters, float* gradient) {
   for (std::size_t leaf = 0; leaf < layout().n_leaves; ++leaf) {
     const float* mass = mass_.data() + leaf * padded(n_outputs_);
@@ -616,7 +617,8 @@ void ReinforcedLearner::add_class_masses(const float* parameters, float* gradien
   }
 }
 
-// Answers are those of the greedy path. For a step, with actions: what was drawn, (M, capacity).
+// Outputs are those of the greedy path. For a step with actions: the sampled actions, (M,
+// capacity).
 void ReinforcedLearner::predict(const float* parameters, const SampleTile& tile, Purpose purpose,
                                 float* prediction) {
   const std::size_t n = tile.capacity;

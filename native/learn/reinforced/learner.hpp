@@ -1,18 +1,16 @@
-// Reinforced trees as the training loop sees them: parameters [W | b | alpha] in one stretch, and
-// batches through step.hpp.
+// Reinforced trees for the training loop: parameters [W | b | alpha] in one array; step.hpp
+// computes the batches.
 //
 // Random numbers are a function of the seed, the row's place among the training rows, the step, the
-// trajectory and the depth, so what is learned depends neither on threads nor on how a table is
-// ordered. Rows are walked side by side, and what they say of a row of weights is added up in their
-// order.
+// trajectory and the depth, so the result depends neither on the number of threads nor on the order
+// of a table. Rows are processed side by side, and their gradients are added up in their order.
 //
-// Where the tree is small, or all trajectories are wanted, sixteen rows at a time have all nodes
-// scored by a matrix product (`by_lanes`); else each row scores the nodes that its trajectories come
-// to.
+// If the tree is small, or for the exact gradient, a matrix product scores all nodes for sixteen
+// rows at a time (`by_lanes`); otherwise each row scores the nodes that its trajectories reach.
 //
-// With `n_actions` the leaves hold scores of actions, of which each trajectory draws one: then
-// `predict` for a step draws trajectories and says which actions they took, and the slope of a tile
-// is what each of them costs, an entry per row and trajectory.
+// With `n_actions` the leaves hold scores of actions, and each trajectory samples one: then
+// `predict` for a step samples trajectories and returns their actions, and the slope of a tile is
+// the cost of each trajectory, (rows, M).
 #pragma once
 
 #include <optional>
@@ -28,7 +26,7 @@ namespace hardwood {
 // numbered in that order, and so are the rows of weights, those of siblings side by side.
 class PolicyTopology {
  public:
-  // parents (T,): -1 for the root. Throws std::invalid_argument where it is not a tree.
+  // parents (T,): -1 for the root. Throws std::invalid_argument if it is not a tree.
   explicit PolicyTopology(std::span<const std::int32_t> parents);
 
   int n_nodes() const { return static_cast<int>(nodes_.size()); }
@@ -37,7 +35,7 @@ class PolicyTopology {
   int max_depth() const { return max_depth_; }
   // Everything but the parameters.
   LearnedPolicy view() const;
-  // Visits and branches that M trajectories can come to.
+  // Maximum numbers of visits and branches of M trajectories.
   std::size_t most_visits(int n_samples) const;
   std::size_t most_branches(int n_samples) const;
 
@@ -58,7 +56,7 @@ struct ReinforcedOptions {
   float leaf_scale = 0;    // of the scores of the first leaves
   int n_actions = 0;       // of the leaves, where there are any: scores of actions
   bool learns_actions() const { return n_actions > 0; }
-  std::optional<bool> by_lanes;  // none: whichever is less work
+  std::optional<bool> by_lanes;  // by default, whichever is less work
 };
 
 class ReinforcedLearner final : public GradientLearner {
@@ -75,7 +73,8 @@ class ReinforcedLearner final : public GradientLearner {
                       float* gradient) override;
   void predict(const float* parameters, const SampleTile& tile, Purpose purpose,
                float* prediction) override;
-  // The last temperature goes into the weights, so that the model's policies have temperature 1.
+  // Folds the last temperature into the weights, so that the policies of the model have temperature
+  // 1.
   void finish(float* parameters) const override;
 
   // Random numbers of a row in one step: (depth, M), then those of actions.
@@ -83,7 +82,7 @@ class ReinforcedLearner final : public GradientLearner {
     return static_cast<std::size_t>(options_.n_samples) *
            (topology_.max_depth() + (options_.learns_actions() ? 1 : 0));
   }
-  // For tests: walks by numbers (rows, n_uniforms) that were drawn elsewhere.
+  // For tests: walks with given random numbers (rows, n_uniforms).
   void set_uniforms(std::span<const float> uniforms) {
     given_.assign(uniforms.begin(), uniforms.end());
   }
@@ -153,8 +152,8 @@ class ReinforcedLearner final : public GradientLearner {
   std::vector<RowMemory> rows_;                 // (rows of a tile,)
   // By lanes:
   bool is_by_lanes_ = false;
-  // Floats per row of XT_, score_ and reach_: one line of cache more than the rows of a tile, whose
-  // number is most often a power of two, so that columns do not fall into a few sets of the cache.
+  // Floats per row of XT_, score_ and reach_: one cache line more than the rows of a tile, which
+  // are mostly a power of two, so that columns do not share a few sets of the cache.
   std::ptrdiff_t lane_stride() const { return capacity_ + kPolicyLanes; }
   Buffer<float> XT_, score_, reach_, scale_, loss_of_row_, class_of_row_;
   Buffer<std::int32_t> leaf_;  // (blocks, M, 16) of trajectories

@@ -2,15 +2,15 @@
 //
 // Leon, Denoyer. Policy-gradient Methods for Decision Trees. ESANN 2016.
 //
-// A row goes from node to node by chance, with probabilities that a soft-max makes of linear scores.
-// The derivative of its expected loss is estimated from M trajectories (Sec. 2.3):
+// A row moves from node to node at random, with the softmax of linear scores as probabilities. The
+// derivative of its expected loss is estimated from M trajectories (Sec. 2.3):
 //     1/M sum_h sum_j  d log pi(n_j -> n_j+1) (loss_h - baseline)  +  d loss_h
-// Trajectories that meet at a node share its scores, and what they say of them is added up before
-// it is multiplied by the row: a node that n of the M visit, with costs G_h, moves the score of
-// branch c by  sum_h (G_h - baseline) (1[h takes c] - pi_c). Costs run from the leaves upwards, so
-// that one pass down and one pass up is all there is.
+// Trajectories at the same node share its scores, and their gradients are added up before they are
+// multiplied by the row: a node that n of the M trajectories visit, with costs G_h, changes the
+// score of branch c by  sum_h (G_h - baseline) (1[h takes c] - pi_c). Costs are added from the
+// leaves upwards, so one pass down and one pass up are enough.
 //
-// NumPy reference: tests/reference/reinforced.py. What other code calls is ReinforcedLearner.
+// NumPy reference: tests/reference/reinforced.py. Other code calls ReinforcedLearner.
 #pragma once
 
 #include "learn/loop/leaf_losses.hpp"
@@ -18,10 +18,10 @@
 
 namespace hardwood::HARDWOOD_ISA {
 
-// Below this a probability is as good as none, and its logarithm is still a number.
+// A smaller probability counts as 0; the logarithm of this one is still finite.
 inline constexpr float kLeastProbability = 1e-30f;
 
-// log of a probability to 1e-6 of it or so: no branch, so it vectorizes.
+// log of a probability with a relative error of about 1e-6. It has no branch, so it vectorizes.
 HARDWOOD_INLINE float logarithm(float p) {
   p = max_of(p, kLeastProbability);
   const std::int32_t bits = __builtin_bit_cast(std::int32_t, p) - 0x3f3504f3;  // of sqrt(1/2)
@@ -59,7 +59,7 @@ HARDWOOD_INLINE float entropy_of(int n, const float* pi) {
   return sum;
 }
 
-// The branch that a uniform number in [0, 1) stands for.
+// The branch that a uniform number in [0, 1) selects.
 HARDWOOD_INLINE int drawn_branch(int n, const float* pi, float u) {
   float sum = pi[0];
   int c = 0;
@@ -67,7 +67,7 @@ HARDWOOD_INLINE int drawn_branch(int n, const float* pi, float u) {
   return c;
 }
 
-// Sends the trajectories of a visit down and adds the visits of the children that get some.
+// Moves the trajectories of a visit down and adds the visits of the children they reach.
 HARDWOOD_INLINE void part_branches(const LearnedPolicy& tree, const PolicyNode& node,
                                    const float* u, Walk& walk, Visit& from, float entropy_price) {
   const float* pi = walk.pi + from.pi_at;
@@ -121,8 +121,7 @@ inline void policy_walk(const LearnedPolicy& tree, const float* x, const WalkOpt
   }
 }
 
-// What is held against the branches of a node: over trajectories that took c, the sum of their cost
-// less the baseline.
+// The cost minus the baseline of each branch of a node, summed over the trajectories that took it.
 HARDWOOD_INLINE float advantage(const WalkOptions& o, const Walk& walk, const Visit& at,
                                 const Visit& below) {
   const float n = static_cast<float>(below.n);
@@ -177,8 +176,8 @@ inline void add_scaled(std::ptrdiff_t n, float factor, const float* __restrict r
     store<8>(sum + j, load<8>(sum + j) + broadcast<8>(factor) * load<8>(row + j));
 }
 
-// The leaf where the likeliest branch at every node leads; of equal ones the last, as a split goes
-// right at 0.
+// The leaf of the most probable branch at every node; the last of equals, as a split goes right at
+// 0.
 inline std::int32_t greedy_leaf(const LearnedPolicy& tree, const float* x) {
   const PolicyNode* node = tree.nodes;
   while (node->n_children > 0) {
@@ -345,9 +344,9 @@ inline void policy_enumerate(const LearnedPolicy& tree, const LeafLosses& losses
 
 // --- some trajectories --------------------------------------------------------------------------
 //
-// Trajectories of sixteen rows go down side by side: each waits for what it loads, so that many
-// under way at once take little longer than one. What they cost is put down at the leaves that they
-// come to, and goes up by sums over children: no path is remembered.
+// Trajectories of sixteen rows go down side by side: each waits for memory, so many at once take
+// little longer than one. Their costs are stored at the leaves they reach, and added up over
+// children, so no path is stored.
 
 // Where a trajectory goes next; at a leaf it stays.
 HARDWOOD_INLINE std::int32_t next_node(const LearnedPolicy& tree, const float* pi, int l,
@@ -358,14 +357,14 @@ HARDWOOD_INLINE std::int32_t next_node(const LearnedPolicy& tree, const float* p
   const auto of_branch = [&](int c) {
     return pi[static_cast<std::ptrdiff_t>(child[c]) * kPolicyLanes + l];
   };
-  // No jump: which of two branches it is cannot be foretold.
+  // No jump, because the branch cannot be predicted.
   if (node.n_children == 2) return child[static_cast<int>(u >= of_branch(0))];
   int c = 0;
   for (float sum = of_branch(0); u >= sum && c + 1 < node.n_children;) sum += of_branch(++c);
   return child[c];
 }
 
-// Down: the nodes where trajectories s of sixteen rows end, and what entropy was worth to them.
+// Down: the nodes where trajectories s of sixteen rows end, and their entropy bonuses.
 HARDWOOD_INLINE void walk_lanes(const LearnedPolicy& tree, float entropy, const PolicyDraws& draws,
                                 const PolicyLanes& lanes, int s) {
   std::int32_t at[kPolicyLanes] = {};
@@ -398,13 +397,13 @@ HARDWOOD_INLINE void loss_lanes(const LearnedPolicy& tree, const LeafLosses& los
   put(lanes.loss, total / static_cast<float>(draws.n_samples));
 }
 
-// Whether what is held against a branch depends on more than the whole costs of trajectories.
+// Whether the gradient needs more than the total costs of trajectories.
 HARDWOOD_INLINE bool counts_visits(float entropy, const PolicyDraws& draws) {
   return entropy > 0 || draws.baseline != Baseline::kLeaveOneOut;
 }
 
-// At the leaves: how far the costs of trajectories are from the mean of their rows' others; and, of
-// those that counts_visits is true of, how many came and what they cost.
+// At the leaves: the costs of trajectories minus the mean of the other trajectories of the row;
+// and, if counts_visits, the number of trajectories and their costs.
 HARDWOOD_INLINE void evaluate_lanes(const LearnedPolicy& tree, float entropy,
                                     const PolicyDraws& draws, const PolicyLanes& lanes) {
   const bool is_counted = counts_visits(entropy, draws);
@@ -433,8 +432,8 @@ HARDWOOD_INLINE void evaluate_lanes(const LearnedPolicy& tree, float entropy,
   }
 }
 
-// Up, one node: how many came and what they cost from here on, without its own entropy; and what is
-// held against its branches where that is not the whole cost.
+// Up, for one node: the number of its trajectories and their costs from here on, without its own
+// entropy; and the cost minus the baseline of its branches, unless that is the total cost.
 HARDWOOD_INLINE void return_lanes(const LearnedPolicy& tree, float entropy,
                                   const PolicyDraws& draws, int t, const PolicyLanes& lanes) {
   const PolicyNode& node = tree.nodes[t];
@@ -455,7 +454,7 @@ HARDWOOD_INLINE void return_lanes(const LearnedPolicy& tree, float entropy,
   put(lanes_at(lanes.cost, t), cost);
 }
 
-// The derivative by the scores of a node's branches, from what is held against them.
+// The derivative by the scores of a node's branches, from their costs minus the baseline.
 HARDWOOD_INLINE void slope_lanes(const LearnedPolicy& tree, float entropy, const PolicyDraws& draws,
                                  int t, const PolicyLanes& lanes) {
   const PolicyNode& node = tree.nodes[t];
@@ -474,7 +473,7 @@ HARDWOOD_INLINE void slope_lanes(const LearnedPolicy& tree, float entropy, const
   }
 }
 
-// The policies of all nodes, and their entropies where they are worth something.
+// The policies of all nodes, and their entropies if there is a bonus.
 HARDWOOD_INLINE void policy_lanes(const LearnedPolicy& tree, float entropy,
                                   const PolicyDraws& draws, const PolicyLanes& lanes) {
   for (int t = 0; t < tree.n_nodes; ++t) {

@@ -9,7 +9,7 @@
 
 namespace hardwood {
 
-// What is taken from the cost of a trajectory before it is held against its decisions.
+// The baseline, which is subtracted from the cost of a trajectory.
 enum class Baseline { kNone, kLeaveOneOut, kValue };
 
 // Trajectories drawn from the policy, or the expectation over all of them.
@@ -31,7 +31,7 @@ struct LearnedPolicy {
   float sharpness = 1;                  // 1 / temperature: pi = softmax(sharpness (W x + b))
 };
 
-// Trajectories of one row that came to a node together.
+// Trajectories of one row that reached the same node.
 struct Visit {
   std::int32_t node = 0;
   std::int32_t branch = 0;        // of its parent, by which they came

@@ -31,7 +31,7 @@ def polyhedron(rng: np.random.Generator, kind: str):
 
 
 def by_linear_program(normals, least, low, high):
-    """The least sum of sizes, or None."""
+    """Return the least sum of absolute values, or None."""
     n = normals.shape[1]
     parts = np.hstack([normals, -normals])
     bounds = [(max(a, 0), max(b, 0)) for a, b in zip(low, high, strict=True)]
@@ -93,7 +93,7 @@ def test_the_origin_stays_where_it_may():
 
 
 def test_planes_of_almost_one_direction():
-    """Two half-spaces that differ by a part in a million, which meet far away."""
+    """Two nearly parallel half-spaces, which meet far away."""
     normals = np.array([[1.0, 0.0], [1.0, 1e-6]])
     normals /= np.linalg.norm(normals, axis=1, keepdims=True)
     parts = (normals, np.array([1.0, 2.0]), np.array([-INFINITY, 0.0]), np.full(2, INFINITY))

@@ -194,14 +194,14 @@ def test_many_outputs(name, d, loss):
 @each_form
 @pytest.mark.parametrize("height", [9, 10])
 def test_deep_trees(height, name, linear):
-    """150 rows are three tiles here, of 64, 64 and 22: each has a mu of its own."""
+    """150 rows are three tiles of 64, 64 and 22 rows, each with its own mu."""
     n = 150 if height == DEEP else 20
     case = make_case(height, n, d=4, K=2, loss="cross_entropy", linear=linear)
     assert_equals_the_reference(case, name)
 
 
 def test_the_cases_hold_ties():
-    """What the other tests claim to cover: scores of exactly 0 and of exactly 1 in size."""
+    """The other tests cover scores of exactly 0 and of exactly +-1."""
     case = make_case(5, 200, 5, 1)
     a = dgt.scores(case.X, case.W, case.b)
     assert (a == 0).sum() > 20
@@ -219,7 +219,7 @@ def test_the_cases_hold_ties():
 @pytest.mark.parametrize("name", QUANTIZED)
 @pytest.mark.parametrize("score", [0.0, -0.0, 1.0, -1.0, np.nextafter(1, 2), -np.nextafter(1, 2)])
 def test_scores_on_the_edges(score, name, K):
-    """A score of 0 goes right; one of exactly 1 in size still lets the gradient through."""
+    """A score of 0 goes right; a score of exactly +-1 still passes the gradient."""
     rng = np.random.default_rng(0)
     above_one = np.nextafter(np.float32(1), np.float32(2))
     score = np.float32(score) if abs(score) <= 1 else np.sign(score) * above_one
@@ -244,7 +244,7 @@ def test_scores_on_the_edges(score, name, K):
 
 @each_form
 def test_rows_of_no_weight_do_not_pull(name, linear):
-    """With the scaled quantiser they still count in mu: then their scores must be the same."""
+    """With the scaled quantizer they still count in mu, so their scores must be equal."""
     case = make_case(4, 30, 5, 3, "cross_entropy", linear=linear)
     X, weight = np.tile(case.X[:10], (3, 1)), case.weight.copy()
     weight[10:] = 0
@@ -334,7 +334,7 @@ def layer_forward(case: Case, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
 def layer_backward(
     case: Case, leaf: np.ndarray, g: np.ndarray, n_threads: int, *, with_x: bool = True
 ) -> list[np.ndarray]:
-    """dX, dW, db and dTheta; dX is left as NaN where it is not asked for."""
+    """Return dX, dW, db and dTheta; dX stays NaN if it is not requested."""
     tree = (case.W, case.b, case.Theta)
     dX, *rest = (np.full(part.shape, np.nan, np.float32) for part in (case.X, *tree))
     asked = dX if with_x else None

@@ -10,7 +10,7 @@ from reference import dgt
 
 
 def dyadic(rng: np.random.Generator, shape, unit: float, bound: float) -> np.ndarray:
-    """Multiples of a power of two, of which float32 dot products are exact, ties included."""
+    """Multiples of a power of two: their float32 dot products are exact, including ties."""
     n = int(bound / unit)
     return (rng.integers(-n, n + 1, size=shape) * unit).astype(np.float32)
 

@@ -1,4 +1,4 @@
-"""A soft ensemble's scores are those of its definition, whatever the batch, dtype and threads."""
+"""The scores of a soft ensemble equal its definition, for every batch, dtype and thread count."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_infinity_is_reported_with_row_and_feature(rng, row):
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("size", [1e18, 1e30, 1e300])
 def test_rows_however_far_out_have_finite_scores(rng, activation, size):
-    """Entries of both signs whose products, in float32, would add up to infinity less infinity."""
+    """Entries of both signs whose float32 products would add up to infinity minus infinity."""
     ensemble = make_ensemble(rng, activation=activation, gamma=1e-4, n_features=9)
     X = rng.choice([-size, size, 0.0], size=(200, 9))
     given = scores(ensemble, X)
@@ -163,7 +163,7 @@ def test_rows_however_far_out_have_finite_scores(rng, activation, size):
 
 @pytest.mark.parametrize("size", [1e20, 1e30, 1e300])
 def test_rows_far_out_go_where_their_nearest_kin_go(rng, size):
-    """Entries count as 2^64 scales from the center: sums then still have a sign in float32."""
+    """Entries are clipped at 2^64 scales from the center, so sums still have a sign in float32."""
     ensemble = make_ensemble(rng, n_features=9, depth=5)
     schema = ensemble.schema
     X = rng.choice([-size, size, 0.0], size=(200, 9))
@@ -193,7 +193,7 @@ def test_what_arrives_at_leaves(rng, activation, gamma):
 
 
 def test_large_and_small_scales_are_no_matter(rng):
-    """Units of 1e-15 and 1e15 beside each other: beyond what float32 weights could hold."""
+    """Units of 1e-15 and 1e15 side by side, beyond the range of float32 weights."""
     ensemble = make_ensemble(rng, n_features=3)
     factor = np.array([2.0**-60, 1.0, 2.0**60])
     content = ensemble.schema.to_dict()
@@ -208,7 +208,7 @@ def test_large_and_small_scales_are_no_matter(rng):
 
 
 def test_it_costs_what_is_reached():
-    """Trees of 4096 leaves, of which a row reaches one: work grows with depth, not with leaves."""
+    """Trees of 4096 leaves of which a row reaches one: work grows with depth, not leaves."""
     rng = np.random.default_rng(0)
 
     def seconds(depth: int, gamma: float) -> float:

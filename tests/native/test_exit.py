@@ -1,4 +1,4 @@
-"""Nothing is left behind at exit: the engine says on stderr what outlived the interpreter."""
+"""Nothing leaks at exit: the engine reports on stderr what outlived the interpreter."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_session_that_ends_with_an_error_leaves_nothing_but_that(tmp_path):
 
 
 def test_what_outlives_the_interpreter_is_said(tmp_path):
-    """The other tests would pass if nothing were ever said."""
+    """Otherwise the other tests would pass if leaks were never reported."""
     kept = """
     import ctypes
     from hardwood.table import Schema

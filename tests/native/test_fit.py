@@ -1,4 +1,4 @@
-"""`fit` checks what it is called with, for every method: a mistake is an error that names it."""
+"""`fit` checks its arguments for every method: an error names the wrong argument."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def start_of(method: str, **others: tuple[int, ...]) -> tuple[np.ndarray, ...]:
 
 
 def fit(of: str, /, **others: Any) -> dict[str, Any]:
-    """Call with arguments and options of which some are others."""
+    """Call with some arguments and options replaced."""
     rng = np.random.default_rng(1)
     options = {**LOOP, **OWN[of]}
     options |= {name: others.pop(name) for name in list(others) if name in options}
@@ -153,7 +153,7 @@ BAD_ROWS = np.array([0, N])
 
 
 def mistake(part: Any) -> str:
-    """Return what a mistake gives, as its name: an address differs between processes."""
+    """Return a stable name for a wrong value: addresses differ between processes."""
     return part if isinstance(part, str) else "-".join(part)
 
 

@@ -1,4 +1,4 @@
-"""A forest's answer is that of its trees, bit for bit, whatever the batch, dtype and threads."""
+"""A forest equals its trees bit for bit, for every batch, dtype and thread count."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def test_of_equal_columns_the_first_wins_where_threads_share_the_columns():
 
 
 def assert_nearly_same_tree(found, expected) -> None:
-    """Scores are added up in float32 there and in float64 here."""
+    """The engine adds up scores in float32, the reference in float64."""
     for a, b in zip(found[2:], expected[2:], strict=True):
         np.testing.assert_array_equal(a, b)
     np.testing.assert_allclose(found[0], expected[0], rtol=1e-5, atol=1e-6)

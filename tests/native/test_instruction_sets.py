@@ -62,7 +62,7 @@ def test_every_instruction_set_equals_the_reference(name, tests):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_score_that_is_not_a_number_goes_left(dtype):
-    """Lanes overflow to both infinities; a row alone goes where it goes in company."""
+    """Lanes overflow to both infinities; a single row takes the same path as in a batch."""
     tree = ObliqueTree.of(
         np.array([[1.0, -1.0] * 16]),
         thresholds=np.zeros(1),

@@ -60,7 +60,7 @@ problems = st.fixed_dictionaries(
 @given(problems)
 @settings(deadline=None, max_examples=300)
 def test_activities_and_traversals_are_those_of_the_reference(problem):
-    """Also where many values are equal, to each other and to thresholds."""
+    """Also if many values are equal to each other and to thresholds."""
     rng = np.random.default_rng(problem["seed"])
     rows = drawn(rng, problem["n"], problem["depth"], problem["is_q"], problem["spread"])
     if problem["is_coarse"]:
@@ -129,7 +129,7 @@ def test_threads_change_no_bit(dtype, is_q):
 
 
 def test_any_activities_can_be_gone_by():
-    """Those of training serve later rows; a subtree of a pruned node is not entered."""
+    """Activities from training apply to later rows; a subtree of a pruned node is not entered."""
     rows = drawn(np.random.default_rng(2), 50, 3, False)
     activity = np.linspace(1, 0, 15).clip(0.3) - 0.3
     expected = np.clip(latent.rewards(rows) + 0.5, 0, activity)
@@ -182,14 +182,14 @@ def test_wrong_shapes_and_prices_are_refused(rows, is_q, pruning):
 
 
 def adverse(n, depth):
-    """Return q where each node wants more than its parent, so that all of them are pooled."""
+    """Return q for which each node exceeds its parent, so that all of them are pooled."""
     n_nodes = 2 ** (depth + 1) - 1
     rng = np.random.default_rng(0)
     return np.sort(rng.random((n, n_nodes)) * 1e-3, axis=1)
 
 
 def test_time_grows_with_the_number_of_values_also_where_everything_is_pooled():
-    """Sixteen times the values: sixty-four times the time would be far from linear."""
+    """Sixteen times the values must take less than sixty-four times the time."""
     times = []
     for n in (256, 4096):
         q = adverse(n, 6)

@@ -140,7 +140,7 @@ def follow(factors, gradients, name, penalties, tolerance, learning_rate=0.02):
 
 @pytest.mark.parametrize(("m", "d", "hidden"), [(15, 4, [17, 12]), (3, 40, [16, 33])])
 def test_clipping_makes_a_step_of_the_given_length(m, d, hidden):
-    """Over all factors, not over their product; what is clipped elsewhere takes its share."""
+    """The norm is over all factors, not over their product, and includes the other parameters."""
     factors, (G,) = random_factors(m, d, hidden), random_gradients(m, d, 1)
     options = {**NEUTRAL, "optimizer": "sgd", "learning_rate": 2.0}
     norm = np.sqrt(optimize.squared_norm(layers.factor_gradients(factors, G)))
@@ -168,7 +168,7 @@ def test_l1_makes_weights_of_factors_exactly_zero(m, d, hidden):
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_a_single_layer_takes_the_optimizers_own_steps(name):
-    """L = 1: no factor but W itself, bias and all."""
+    """L = 1: the only factor is W, including the bias."""
     options, _ = OPTIMIZERS[name]
     (W,), G = random_factors(7, 3, []), random_gradients(7, 3, 6)
     found = engine([W])
@@ -183,7 +183,7 @@ def test_a_single_layer_takes_the_optimizers_own_steps(name):
 
 @pytest.mark.parametrize(("m", "d", "hidden"), [(7, 3, [4]), (15, 6, [30, 7]), (3, 20, [50, 25])])
 def test_a_start_is_the_product_of_random_factors(m, d, hidden):
-    """All but the last are drawn, so seeds differ, and gradients reach every one of them."""
+    """All factors except the last are random, so seeds differ, and gradients reach every factor."""
     W = np.random.default_rng([m, d]).normal(size=(m, d + 1)).astype(np.float32)
     starts = []
     for seed in (0, 1):

@@ -1,7 +1,7 @@
-"""The one training loop: every step equals the NumPy reference, and what is kept is the right tree.
+"""The training loop: every step equals the NumPy reference, and the right tree is kept.
 
-The order of the rows is the engine's own. A loss that is told row numbers for targets hears the
-batches, so the reference takes the very same steps.
+The engine chooses the order of rows. A custom loss whose targets are row numbers observes the
+batches, so the reference can take the same steps.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ PLAIN = {
     "annealing": "linear",
 }
 
-# Indicators come first here and last in the engine, so an order that is lost shows.
+# Indicators come first here and last in the engine, so a wrong order is detected.
 MIXED = Schema(
     (
         Feature("kind", "categorical", levels=("a", "b", "c"), has_missing=True),
@@ -61,7 +61,7 @@ Parameters = Sequence[np.ndarray]  # W, b, Theta, and A where leaves are linear
 
 @dataclass(frozen=True)
 class Case:
-    """Rows, and a tree to start from: W, b, Theta, and A where leaves are linear."""
+    """Rows, and a tree to start from: W, b, Theta, and A if leaves are linear."""
 
     schema: Schema
     X: np.ndarray
@@ -134,7 +134,7 @@ def fit(
     callback: Callable[..., bool] | None = None,
     **options: Any,
 ) -> dict[str, Any]:
-    """Let the engine learn; SGD at one constant rate unless said otherwise.
+    """Learn with the engine; by default, SGD with a constant learning rate.
 
     The answer's own entries are joined by those of its first tree.
     """
@@ -221,7 +221,7 @@ def mean_loss(
 
 
 def tree_of(parts: Parameters, n_layers: int) -> Parameters:
-    """Collapse the layers, which are the first parts where there are any: W, b, Theta, A."""
+    """Collapse the layers, which come first if there are any: W, b, Theta, A."""
     if n_layers == 0:
         return parts
     W = layers.product(parts[:n_layers])
@@ -247,7 +247,7 @@ def follow(
     forms: Sequence[Relaxation] | None = None,
     factors: Parameters = (),
 ) -> tuple[Parameters, list[float]]:
-    """Take the loop's steps in NumPy: the tree at the end, and each batch's sum of losses.
+    """Take the steps of the loop in NumPy; return the final tree and the loss of each batch.
 
     Each step has its own of ``forms``. With ``factors`` they are what is learned in place of the
     splits, and all of them are penalized.
@@ -360,7 +360,7 @@ SCHEDULES = {
 
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_step_lengths_follow_the_schedule(name):
-    """Under a gradient of 1 at every row a leaf falls by the rate, also for a batch of few rows."""
+    """With a gradient of 1 at every row a leaf falls by the rate, even in a small batch."""
     options, rate = SCHEDULES[name]
     case = make_case(10, height=1)
     case = Case(case.schema, case.X, case.y, np.ones_like(case.weight), case.start)
@@ -455,7 +455,7 @@ def test_every_form_steps_as_the_reference(name, n_outputs, penalties):
 
 @pytest.mark.parametrize("name", ["PAT", "sum, annealed"])
 def test_what_hardening_costs_is_told(name):
-    """The criterion is that of the hard tree; beside it stands the soft one's, at the last s."""
+    """The criterion is that of the hard tree; the soft one, at the last s, is reported too."""
     case, options = make_case(60, height=3), FORMS[name]
     valid = case.rows[40:]
     for rows, split in ((case.rows, {}), (valid, {"train": case.rows[:40], "valid": valid})):
@@ -471,7 +471,7 @@ def test_what_hardening_costs_is_told(name):
 
 @pytest.mark.parametrize("name", ["PAT", "sum, annealed", "product"])
 def test_a_function_gets_the_prediction_that_the_step_is_for(name):
-    """The soft one while it learns, the hard one for validation; so it learns as if built in."""
+    """It is called with the soft tree in steps and with the hard tree in validation."""
     case = make_case(60, n_outputs=2)
     options = {"train": case.rows[:45], "valid": case.rows[45:], "max_epochs": 4, **FORMS[name]}
     built_in, own = fit(case, **options), fit(case, custom=squared_error, **options)
@@ -558,7 +558,7 @@ def test_a_start_does_not_fit_into_layers_narrower_than_the_table():
 
 @pytest.mark.parametrize("from_start", [False, True])
 def test_collapsing_the_layers_changes_no_prediction(from_start):
-    """What the engine predicted with at the end is what the tree predicts, to the bit."""
+    """The final predictions of the engine equal those of the tree bit for bit."""
     case, heard = make_case(200, height=4, mixed=True), []
 
     def listen(prediction, target):
@@ -600,7 +600,7 @@ def test_bootstrap_samples_equal_the_reference(n_rows, n_draws, seed, member):
 
 
 def test_a_bootstrap_sample_leaves_out_the_share_that_it_should():
-    """(1 - 1/n)^n of the rows, and every row about as often as any other."""
+    """(1 - 1/n)^n of the rows are left out, and every row is drawn about equally often."""
     counts = np.array([_native.bootstrap_counts(500, 500, 7, member) for member in range(200)])
     assert (counts == 0).mean() == pytest.approx(np.exp(-1), abs=0.01)
     assert counts.mean(axis=0).std() == pytest.approx(1 / np.sqrt(200), rel=0.15)
@@ -610,7 +610,7 @@ def test_a_bootstrap_sample_leaves_out_the_share_that_it_should():
 @pytest.mark.parametrize("fraction", [0.02, 0.7, 1.0, 2.5])
 @pytest.mark.parametrize("member", [0, 3])
 def test_a_member_learns_from_its_sample(fraction, member):
-    """Rows drawn more than once come once, and count so much more."""
+    """A row drawn several times appears once, with a larger weight."""
     case = make_case(60)
     train = case.rows[5:55]
     rows, weight = bootstrap_sample(train, case.weight, fraction, 3, member)
@@ -640,7 +640,7 @@ def test_a_sample_of_rows_that_count_nothing_leaves_the_start():
 
 
 def test_a_member_is_the_same_alone_and_in_company():
-    """So a forest can be let grow on, and its members spread over threads."""
+    """So a forest can be enlarged, and its trees can be learned on several threads."""
     case = make_case(60, height=3)
     options = {"max_epochs": 3, "n_draws": 48, "keep_all": True, "from_start": False}
     together = fit(case, restarts=5, n_threads=2, **options)["trees"]
@@ -675,7 +675,7 @@ def test_restarts_are_different_trees():
 
 
 def test_a_restart_starts_from_the_given_tree_or_from_a_tree_of_its_own():
-    """Seen in the first predictions of the run."""
+    """Checked on the first predictions of the run."""
     case = make_case(40)
 
     def first_predictions(from_start: bool) -> list[np.ndarray]:
@@ -706,7 +706,7 @@ def test_threads_share_the_restarts_and_change_nothing(with_validation):
 
 
 def test_the_restart_of_smallest_training_loss_wins():
-    """The loss of the whole training set at the end, and not the mean while the tree changed."""
+    """The loss of the final tree on all training rows, not the running mean of the epoch."""
     case = make_case(30, height=3)
     options = {"learning_rate": 0.3, "max_epochs": 6, "batch_size": 7, "seed": 6}
     answers = [fit(case, from_start=False, restarts=n, **options) for n in range(1, 9)]
@@ -723,7 +723,7 @@ def test_the_restart_of_smallest_training_loss_wins():
 
 
 def test_a_tree_that_loses_has_a_larger_training_loss():
-    """The losses that the engine compares, heard by a function: a call for all rows at the end."""
+    """The losses that the engine compares, observed by a custom loss at the end of each run."""
     case = make_case(30, height=3)
     at_the_end = []
 
@@ -766,7 +766,7 @@ def test_no_pass_keeps_the_start():
 
 
 def validated_by(values: Sequence[float], seen: list[int]) -> Callable[..., Any]:
-    """Make a loss whose mean over 11 rows, pass after pass, is what is given; any other batch: 0.
+    """Return a loss with the given mean over 11 rows, epoch by epoch, and 0 for other batches.
 
     Leaves fall by the rate at every batch, so every pass ends with another tree.
     """
@@ -918,7 +918,7 @@ def test_every_option_changes_the_tree(options, noisy):
     "types", [(np.int32, np.int64), (np.int64, np.int32), (np.uint16, np.int16)]
 )
 def test_sparse_tables_live_while_they_are_read(types):
-    """Indices that are not as the engine has them are converted, and the copies are kept.
+    """Indices of other types are converted, and the copies are kept alive.
 
     While it learns, the table gives up its arrays, and the memory of what has died is written over.
     """
@@ -949,7 +949,7 @@ def log_loss(tree, X, y, weight) -> float:
 
 
 def mixed_frame(rng: np.random.Generator, n: int, center: float, spread: float, missing: float):
-    """Categories before numbers, an order that the engine does not keep."""
+    """Categories before numbers, which is not the order of the engine."""
     pd = pytest.importorskip("pandas")
     is_missing = rng.random((2, n)) < missing
     kind = np.where(is_missing[0], -1, rng.integers(0, 3, n))

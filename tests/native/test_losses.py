@@ -91,7 +91,7 @@ def test_large_scores_neither_overflow_nor_vanish(name, size):
 
 
 def test_labels_are_as_many_losses_of_one_label():
-    """A mean over labels, each of them the loss of yes and no alone."""
+    """The mean over labels of the binary loss."""
     f, y, weight = case("logistic", 50, 4)
     value, gradient = _native.loss("logistic", f, y, weight, 0.0)
     alone = [

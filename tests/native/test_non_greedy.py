@@ -31,7 +31,7 @@ INFERENCES = ("exhaustive", "exact", "fast")
 
 
 def random_children(rng: np.random.Generator, n_splits: int) -> np.ndarray:
-    """Any topology: leaves are made splits, one after the other; leaves from left to right."""
+    """Return a random topology by splitting leaves; leaves are numbered from left to right."""
     children = np.full((n_splits, 2), -1)
     for split in range(1, n_splits):
         parent, side = rng.choice(np.argwhere(children[:split] < 0))
@@ -71,7 +71,7 @@ def random_targets(rng, loss, n, n_outputs) -> np.ndarray:
 
 
 def augmented(tree, X, Y, inference, loss, assigned=None):
-    """What the engine finds."""
+    """Return the result of the engine."""
     return augment(
         X, Y, tree.children, (tree.W, tree.b, tree.theta), inference, loss, LOSSES[loss], assigned
     )
@@ -194,7 +194,7 @@ def learned(tree, X, Y, weight, loss, *, nu, rate, **options):
 
 
 def searched(tree, X, Y, weight, loss, *, passes, nu, rate, n_threads=1, **options):
-    """Whole batches, so that the order of the rows plays no part."""
+    """Full batches, so that the order of rows does not matter."""
     config = NonGreedy(
         batch_size=N,
         max_epochs=passes,
@@ -300,7 +300,7 @@ def test_steps_are_those_of_the_reference(loss, inference, options):
 
 
 def test_rows_are_given_new_leaves_when_the_bound_stops_falling():
-    """SSGD over many passes; a pass is compared with the one before it, of the same assignment."""
+    """SSGD over many epochs; an epoch is compared with the previous one of the same assignment."""
     rng = np.random.default_rng(6)
     tree = random_tree(rng, 9, D, 3, 0.4)
     X = rng.normal(size=(N, D)).astype(np.float32)
@@ -354,7 +354,7 @@ def test_rows_are_given_new_leaves_when_the_bound_stops_falling():
 
 @pytest.mark.parametrize("loss", ["cross_entropy", "squared_error", "logistic"])
 def test_a_tree_learned_by_branch_and_bound_is_that_of_asking_every_leaf(loss):
-    """To the bit, after so many steps that the losses of leaves lie above what they were."""
+    """Bit for bit, after enough steps that the losses of leaves have risen."""
     rng = np.random.default_rng(4)
     tree = random_tree(rng, 30, D, 3, 0.4)
     tree = dataclasses.replace(tree, theta=0.1 * tree.theta)
@@ -418,7 +418,7 @@ def test_runs_of_a_search_are_those_of_each_nu_and_rate_alone():
 
 
 def start_within(tree, nu, max_features):
-    """A start with its splits where they must be."""
+    """Return a start with its splits projected to the ball."""
     W, b = tree.W.astype(np.float64), tree.b.astype(np.float64)
     for i in range(len(b)):
         if max_features:

@@ -15,7 +15,7 @@ from trees import columns_of, make_rows
 
 
 def exact_policy(rng: np.random.Generator, parents: np.ndarray, d: int) -> PolicyTree:
-    """A tree whose scores at rows of small integers are exact in float32, equal ones included."""
+    """Return a tree whose scores are exact in float32 at rows of small integers, including ties."""
     weights = rng.integers(-4, 5, size=(len(parents), d)) / 4
     bias = rng.integers(-4, 5, size=len(parents)) / 4
     weights[0], bias[0] = 0, 0
@@ -55,7 +55,7 @@ def test_mixed_columns_and_missing_entries(rng, depth):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_score_that_is_not_a_number_is_never_the_largest(dtype):
-    """Lanes overflow to both infinities; so does the oblique tree go left."""
+    """Lanes overflow to both infinities; the oblique tree goes left, too."""
     weights = np.zeros((3, 32))
     weights[2] = [1.0, -1.0] * 16
     tree = PolicyTree(

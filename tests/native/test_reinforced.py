@@ -26,7 +26,7 @@ CLASS_LOSSES = ("cross_entropy", "hinge", "squared_codes")
 
 
 def random_parents(rng: np.random.Generator, n_inner: int, most_children: int) -> tuple[int, ...]:
-    """Any topology: leaves get children, one after the other, in the order of nodes."""
+    """Return a random topology: leaves get children, one after the other, in the order of nodes."""
     parents = [-1]
     leaves = [0]
     for _ in range(n_inner):
@@ -107,7 +107,7 @@ def engine_gradient(
 
 
 def summed(gradients, weight):
-    """Mean over the rows, each with its weight."""
+    """Return the weighted mean over the rows."""
     share = weight / len(weight)
     return {
         "weights": sum(w * g.W for w, g in zip(share, gradients, strict=True)),

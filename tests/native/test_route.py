@@ -1,4 +1,4 @@
-"""Routing and linear leaves equal the NumPy reference, whatever the batch, dtype and threads."""
+"""Routing and linear leaves equal the NumPy reference, for every batch, dtype and thread count."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trees import make_rows, make_tree
 
 
 def dyadic_tree(rng: np.random.Generator, n_splits: int, n_features: int) -> ObliqueTree:
-    """A tree whose scores are exact in float32 for dyadic rows, so that ties at 0 are real ties."""
+    """Return a tree whose scores are exact in float32 for dyadic rows, so that ties are exact."""
     tree = make_tree(rng, n_splits=n_splits, n_features=n_features)
     weights = rng.integers(-8, 9, size=(n_splits, n_features)) / 8
     return ObliqueTree.of(
@@ -95,7 +95,7 @@ def outputs_of(tree: ObliqueTree, X: np.ndarray | sparse.csr_matrix, n_threads: 
 
 
 def outputs_by_hand(tree: ObliqueTree, X: np.ndarray | sparse.csr_matrix, leaves: np.ndarray):
-    """What the reference answers at the leaves that the engine found, and the size of the terms."""
+    """Return the reference outputs at the engine's leaves, and the sum of absolute terms."""
     # Rows meet a tree unscaled: what is rounded to float32 is x - center.
     features = (dataclasses.replace(feature, scale=1.0) for feature in tree.schema.features)
     columns = encode(Schema(tuple(features)), X).astype(np.float64)
@@ -171,7 +171,7 @@ def test_missing_entries_of_one_block_do_not_linger_in_the_next():
 
 
 def test_a_large_offset_costs_no_accuracy():
-    """Dates in seconds, whose signal is a fraction of one: centers are subtracted first."""
+    """Dates in seconds with a signal below one second: centers are subtracted first."""
     schema = Schema((Feature("time", "numeric", center=1.7e9, scale=1.0), Feature("x", "numeric")))
     tree = ObliqueTree.of(
         np.zeros((0, 2)), bias=[], values=[0.25], leaf_weights=[[3.0, 1e-3]], schema=schema
@@ -194,7 +194,7 @@ def test_extreme_scales_stay_in_the_rows(rng, scale):
 
 
 def test_wide_rows_are_answered_one_by_one(rng):
-    """Rows of more than 512 values do not fit the stack."""
+    """Rows of more than 512 values do not fit into the stack buffer."""
     tree = make_tree(rng, n_splits=3, n_features=700, task="regression", k=2, linear=True)
     X = rng.normal(size=(9, 700)) + tree.schema.column_center
     together = outputs_of(tree, X)

@@ -1,4 +1,4 @@
-"""Shapley values of the engine are those of the definition: exactly, or as far as sampling goes."""
+"""Shapley values of the engine equal the definition, exactly or up to sampling errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NO_VOTES = ("regression", "vote")
 
 
 def rows_of(rng: np.random.Generator, model: Any, n: int) -> np.ndarray:
-    """Rows as a person would type them, (n, p) of objects."""
+    """Return rows of plain Python values, (n, p) objects."""
     rows = np.empty((n, model.n_features), dtype=object)
     rows[:] = make_rows(rng, model.schema, n)
     return rows
@@ -36,7 +36,7 @@ def answers(model: Any, rows: Any) -> np.ndarray:
 
 
 def check(model: Any, X: np.ndarray, background: np.ndarray, **options: Any) -> ShapleyValues:
-    """Compare with the definition, which asks the model about every mixed row."""
+    """Compare with the definition, which predicts every mixed row."""
     given = shapley(model, X.tolist(), background.tolist(), exact=True, **options)
     expected = by_definition(lambda rows: answers(model, rows), X, background)
     scale = max(1.0, np.abs(expected).max())
@@ -119,7 +119,7 @@ def test_sums_of_trees_by_definition(rng, link, linear):
 
 @pytest.mark.parametrize("sparsity", [0.0, 0.6], ids=["sets", "cases"])
 def test_rows_on_thresholds_go_where_the_model_sends_them(rng, sparsity):
-    """Whole numbers: every second score is 0, in float32 as by hand."""
+    """Integers: every second score is exactly 0, in float32 too."""
     m, p = 15, 6
     weights = rng.integers(-2, 3, size=(m, p)) * (rng.random((m, p)) >= sparsity)
     tree = ObliqueTree.of(weights, thresholds=np.zeros(m), values=rng.normal(size=m + 1))
@@ -132,7 +132,7 @@ def test_rows_on_thresholds_go_where_the_model_sends_them(rng, sparsity):
 
 
 def test_scores_within_rounding_errors_go_where_the_model_sends_them(rng):
-    """Sums that are 0 but for the order in which float32 adds them up."""
+    """Sums that are 0 except for float32 rounding, which depends on the order."""
     p = 7
     weights = np.array([[0.1, 0.2, -0.3, 0.7, -0.7, 1e-9, -1e-9]])
     tree = ObliqueTree.of(weights, thresholds=[0.0], values=[0.0, 1.0])
@@ -146,7 +146,7 @@ def test_scores_within_rounding_errors_go_where_the_model_sends_them(rng):
 
 
 def test_huge_numbers_by_definition(rng):
-    """Changes that overflow float32 leave no score to be trusted: rows are routed anew."""
+    """Changes that overflow float32 make scores useless, so rows are routed again."""
     tree = make_tree(rng, n_features=4, n_splits=9, sparsity=0.0)
     X = rng.choice([3e38, -3e38, 1.0], size=(4, 4))
     background = rng.choice([3e38, -3e38, 0.0], size=(5, 4))
@@ -155,7 +155,7 @@ def test_huge_numbers_by_definition(rng):
 
 
 def errors_over_estimate(sampled: ShapleyValues, expected: np.ndarray) -> float:
-    """Root of the squared errors over the squared standard errors: near 1 where these are right."""
+    """Return the root of squared errors over squared standard errors; near 1 if these are right."""
     assert sampled.standard_errors is not None
     squares = ((sampled.values - expected) ** 2).sum()
     return float(np.sqrt(squares / (sampled.standard_errors**2).sum()))
@@ -163,7 +163,7 @@ def errors_over_estimate(sampled: ShapleyValues, expected: np.ndarray) -> float:
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "mixed", "linear", "forest", "sum"])
 def test_sampled_values_are_off_by_their_standard_errors(rng, kind):
-    """Over some thousand values: too small or too large estimates would show."""
+    """Over thousands of values, estimates that are too small or too large are detected."""
     model: Any
     if kind in ("forest", "sum"):
         model = make_forest(rng, sizes=(12, 7), n_features=7, k=1, task="regression")
@@ -246,7 +246,7 @@ def test_one_output_is_what_it_is_among_all(rng, linear, exact):
 
 
 def test_trees_larger_than_a_few_changes(rng):
-    """Many sets in a row: scores are computed anew now and then, and stay right."""
+    """Many sets in sequence: scores are recomputed regularly, and stay right."""
     tree = make_tree(rng, n_splits=60, n_features=9, k=1, task="regression", sparsity=0.0)
     X, background = rows_of(rng, tree, 3), rows_of(rng, tree, 2)
     check_sum(tree, X, check(tree, X, background))

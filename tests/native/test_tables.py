@@ -1,4 +1,4 @@
-"""The engine's one door for tables: every verb takes arrays and CSR, float32 and float64."""
+"""Tables of the engine: every method takes arrays and CSR, float32 and float64."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Verb = Callable[[Any], Any]
 
 
 def make_verb(name: str) -> tuple[Schema, Verb]:
-    """What is named, of some model, as a function of a table."""
+    """Return a named method of a model as a function of a table."""
     rng = np.random.default_rng(5)
     kind, verb = name.split(".")
     if kind == "encoder":

@@ -26,14 +26,14 @@ OF_CLASSES = ("cross_entropy", "hinge", "squared_codes", "misclassification")
 
 
 def encoded(X: np.ndarray) -> tuple[_native.TaoTable, np.ndarray]:
-    """Rows as the engine holds them, and the same as an array."""
+    """Return the engine's rows, and the same as an array."""
     schema = Schema.learn(Table.of(X), np.ones(len(X)), np.arange(len(X)))
     table = _native.TaoTable(schema.encoder, X, np.arange(len(X)), 1)
     return table, table.columns(np.arange(len(X)))
 
 
 def engine_losses(tree, loss: str) -> tuple[str, np.ndarray | None]:
-    """The loss as the engine takes it: of classes, with a table (L, k)."""
+    """Return the loss for the engine; for classes, with a table (L, k)."""
     if loss not in OF_CLASSES:
         return loss, None
     objective, k = reference.Objective(loss), tree.theta.shape[1]
@@ -117,7 +117,7 @@ def test_the_reduced_problem_of_a_node_is_that_of_the_reference(loss, is_linear)
     )
 )
 def test_the_best_threshold_is_that_of_trying_all(rows):
-    """Scores and costs are small integers, so that ties are met and sums are exact."""
+    """Scores and costs are small integers, so that ties occur and sums are exact."""
     score = np.array([row[0] for row in rows], dtype=np.float32)
     sign = np.array([1.0 if row[1] else -1.0 for row in rows], dtype=np.float32)
     cost = np.array([float(row[2]) for row in rows])
@@ -181,7 +181,7 @@ def test_what_a_sweep_says_it_gains_is_what_the_loss_falls_by(loss, from_the_roo
 
 @pytest.mark.parametrize("loss", ["misclassification", "squared_error"])
 def test_a_sweep_gains_about_as_much_as_the_reference(loss):
-    """Both take the splits of logistic regression, the engine also where they gain nothing yet."""
+    """Both use the splits of logistic regression, the engine even if the loss does not fall yet."""
     gains, of_reference = [], []
     for seed in range(6):
         case = Case(seed, loss, n=40, n_splits=3)

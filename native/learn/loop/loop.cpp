@@ -275,7 +275,7 @@ class Run {
 
 Learner::Learner(const Layout& layout) : layout_(layout) {
   if (layout.n_parameters() > std::numeric_limits<std::int32_t>::max())
-    throw std::length_error("a model of so many splits, leaves, columns and outputs is too large");
+    throw std::length_error("the model has too many splits, leaves, columns and outputs");
 }
 
 double GradientLearner::step(const Batch& batch, Descent& descent) {

@@ -344,8 +344,8 @@ inline void policy_enumerate(const LearnedPolicy& tree, const LeafLosses& losses
 
 // --- some trajectories --------------------------------------------------------------------------
 //
-// Trajectories of sixteen rows go down side by side: each waits for memory, so many at once take
-// little longer than one. Their costs are stored at the leaves they reach, and added up over
+// Trajectories of sixteen rows go down side by side: each waits for memory, so sixteen together
+// take little longer than one. Their costs are stored at the leaves they reach, and added up over
 // children, so no path is stored.
 
 // Where a trajectory goes next; at a leaf it stays.

@@ -39,7 +39,7 @@ TASKS = {
     task.name: task
     for task in (
         Task("higgs_15k", "Higgs, 15,000 rows", "accuracy", (), (), n_draws=N_RUNS),
-        Task("magic_like", "like MAGIC, made", "accuracy", (), (), n_draws=N_RUNS),
+        Task("magic_like", "like MAGIC, generated", "accuracy", (), (), n_draws=N_RUNS),
         Task("california_housing", "California", "rmse", (), (), unit=1e-3, n_draws=N_RUNS),
         Task("house_16h", "House 16H", "rmse", (), (), unit=1e-3, n_draws=N_RUNS),
         Task("cpu_act", "CpuAct", "rmse", (), (), n_draws=N_RUNS),

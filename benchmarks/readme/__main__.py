@@ -25,7 +25,7 @@ NAMES = (*accuracy.QUESTIONS, *speed.MEASURES)
 
 
 def measured(name: str, folder: Path | None, is_quick: bool) -> Result | None:
-    """Return a row; None where its table or its library is missing."""
+    """Return a row; None if its table or library is missing."""
     if name in accuracy.QUESTIONS:
         return accuracy.measure(name, folder, is_quick)
     return speed.MEASURES[name](is_quick)
@@ -60,7 +60,7 @@ def main() -> int:
     for name in [options.only] if options.only else NAMES:
         row = measured(name, options.data, options.quick)
         if row is None:
-            print(f"{name}: left out, its table or library is not here", flush=True)
+            print(f"{name}: left out, its table or library is missing", flush=True)
             continue
         print(f"{name}: done", flush=True)
         records.append(Record(row, provenance()))

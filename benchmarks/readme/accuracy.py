@@ -1,9 +1,9 @@
-"""Accuracy and size of the default tree, against CART with a tuned depth and a linear model.
+"""Accuracy and size of the default tree, compared with CART of tuned depth and a linear model.
 
-For every seed, a table is divided at random into 60 % training, 20 % validation and 20 % test rows.
+For every seed, a table is split at random into 60 % training, 20 % validation and 20 % test rows.
 CART's depth and the penalty of the linear model are chosen on the validation rows, and the best
-is fitted again on training and validation rows together. The default tree is given the same rows
-and divides them by itself. All are scored on the test rows.
+model is fitted again on training and validation rows together. The default tree is given the same
+rows and holds out validation rows of its own. All three are scored on the test rows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from benchmarks.record import Result
 from hardwood import TreeClassifier, TreeRegressor
 
-TEST_PART, VALIDATION_PART = 0.2, 0.25  # the second of what is not for testing
+TEST_PART, VALIDATION_PART = 0.2, 0.25  # the second: of the rows that are not test rows
 CART_DEPTHS = (*range(1, 13), None)
 PENALTIES = tuple(np.logspace(-3, 3, 7))
 N_SEEDS, N_SEEDS_QUICK = 10, 2
@@ -35,7 +35,7 @@ N_PROCESSES = 2
 
 
 class Question(NamedTuple):
-    """A table, and the depth of the tree that is learned from it."""
+    """A table, and the depth of its tree."""
 
     name: str
     max_depth: int
@@ -65,7 +65,7 @@ class Part(NamedTuple):
 
 
 def table_of(question: Question, folder: Path | None) -> Part | None:
-    """Return a table; None where the folder does not have it."""
+    """Return a table; None if the folder does not have it."""
     if question.load is not None:
         return Part(*question.load(return_X_y=True))
     path = None if folder is None else folder / f"{question.name}.npz"
@@ -76,7 +76,7 @@ def table_of(question: Question, folder: Path | None) -> Part | None:
 
 
 def divided(table: Part, seed: int) -> tuple[Part, Part, Part]:
-    """Return training, validation and test rows."""
+    """Split a table into training, validation and test rows."""
 
     def cut(part: Part, share: float) -> tuple[Part, Part]:
         stratify = part.y if has_classes(part.y) else None
@@ -148,7 +148,7 @@ def one_seed(question: Question, folder: Path | None, seed: int, is_quick: bool)
 
 
 def measure(name: str, folder: Path | None, is_quick: bool) -> Result | None:
-    """Return the row of a table, over all seeds; None where the table is not there."""
+    """Return the row of a table, over all seeds; None if the table is missing."""
     question = QUESTIONS[name]
     table = table_of(question, folder)
     if table is None:

@@ -1,7 +1,8 @@
-"""Speed against other libraries: predicting, fitting, a DGT step, a bandit's round; one thread.
+"""Speed compared with other libraries: predictions, fits, a DGT step and a bandit's round.
 
-Libraries that are not installed are left out. All models predict the digits of scikit-learn; DGT
-steps and bandits have the rows of their own benchmarks (`speed/dgt_step.py`, `speed/bandit.py`).
+Everything uses one thread. Libraries that are not installed are left out. All models predict
+scikit-learn's digits; DGT steps and bandits use the rows of their own benchmarks
+(`speed/dgt_step.py`, `speed/bandit.py`).
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def fitted() -> dict[str, Any]:
 
 
 def predicting(model: Any) -> Callable[[np.ndarray], object]:
-    """Return the quickest way to predict a table with a fitted model."""
+    """Return the fastest way to predict a table with a fitted model."""
     if isinstance(model, TreeClassifier):
         return model.tree_.predict
     if type(model).__module__.startswith("xgboost"):

@@ -1,4 +1,4 @@
-"""The Markdown of the README's table, from what is recorded."""
+"""The Markdown of the README's table, from its record."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TITLES = {"hardwood": "hardwood", "cart": "CART"}
 
 
 def markdown(records: list[Record]) -> str:
-    """Return the table and where it was measured; both empty where nothing is recorded."""
+    """Return the table and where it was measured; empty if nothing is recorded."""
     if not records:
         return ""
     lines = ["| | hardwood | others | hardwood is |", "| --- | --- | --- | --- |"]
@@ -50,7 +50,7 @@ def linear_title(row: Result) -> str:
 
 
 def scored(model: dict[str, Any]) -> str:
-    """Write the mean score with its standard error, and the mean size."""
+    """Format the mean score with its standard error, and the mean size."""
     scores = np.array(model["score"])
     splits, terms = (np.mean(model[key]) for key in ("splits", "terms"))
     sizes = ([f"{plural(splits, 'split')}"] if splits else []) + [plural(terms, "term")]
@@ -73,7 +73,7 @@ def standard_error(values: np.ndarray) -> float:
 
 
 def compared(ours: list[float], theirs: list[float]) -> str:
-    """Say whether ours is better, by the paired differences over seeds."""
+    """Say whether ours is better, by the differences paired by seed."""
     differences = np.array(ours) - np.array(theirs)
     if not abs(differences.mean()) > 2 * standard_error(differences):
         return "not clearly different from"
@@ -97,7 +97,7 @@ def speed_cells(row: Result) -> list[str]:
 
 
 def quantity(value: float) -> str:
-    """Write a number with two significant digits, or all digits before the point."""
+    """Format a number with two significant digits, or with all digits before the point."""
     if value >= 100:
         return f"{value:,.0f}"
     return f"{float(f'{value:.2g}'):g}"
@@ -113,7 +113,7 @@ def faster(ratio: float, title: str) -> str:
 
 
 def notes(records: list[Record]) -> list[str]:
-    """Say what ± is, what a term is, and where and on what the figures were measured."""
+    """Explain ± and terms, and say where the figures were measured."""
     seeds = sorted(
         {
             len(record.result["models"]["hardwood"]["score"])
@@ -169,7 +169,7 @@ def place(found: Provenance) -> str:
 
 
 def in_readme(path: Path = README) -> str | None:
-    """Return what stands between the markers; None where README has none."""
+    """Return the text between the markers; None if README.md has none."""
     text = path.read_text(encoding="utf-8")
     if BEGIN not in text or END not in text:
         return None
@@ -177,7 +177,7 @@ def in_readme(path: Path = README) -> str | None:
 
 
 def put_in_readme(table: str, path: Path = README) -> bool:
-    """Replace what stands between the markers; False where README has none."""
+    """Replace the text between the markers; return False if README.md has none."""
     if in_readme(path) is None:
         return False
     before, rest = path.read_text(encoding="utf-8").split(BEGIN, 1)

@@ -195,7 +195,7 @@ FAULTS = (
         f"{NATIVE}/core/optimizer.hpp",
         "growth = 1.0f / o.second_correction;",
         "growth = 1.0f / o.first_correction;",
-        ("tests/native/test_optimise.py", "tests/native/test_loop.py"),
+        ("tests/native/test_optimize.py", "tests/native/test_loop.py"),
     ),
     Fault(
         "engine: the quantile loss has the other side's slope",

@@ -258,7 +258,7 @@ def test_what_no_tree_learns_from_is_refused_by_every_way(way, bad, table):
     target = np.column_stack([y, y]) if kind == "labels" else y
     X = X.copy()
     X[:, 2] = np.nan if bad == "gap" else bad
-    with pytest.raises(ValueError, match="no entry" if bad == "gap" else "infinity"):
+    with pytest.raises(ValueError, match="no values" if bad == "gap" else "infinity"):
         Estimator(**QUICK).fit(X, target)
 
 

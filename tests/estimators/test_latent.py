@@ -110,7 +110,7 @@ def test_a_saved_model_predicts_without_torch_and_scikit_learn(diabetes, tmp_pat
 def test_traversals_are_those_of_the_program(cancer):
     X, test_X, y, _ = cancer
     model = LatentTreeClassifier(**QUICK, pruning=60.0).fit(X, y).model_
-    columns = model._ask(test_X, lambda columns: columns)
+    columns = model._run(test_X, lambda columns: columns)
     scores = np.zeros((len(test_X), 7))
     scores[:, model.splits] = columns @ model.weights.T + model.bias
     q = reference.rewards(scores)[:, model.nodes]

@@ -21,7 +21,7 @@ from hardwood.explain.goal import Goal, Regions, other_classes, read_goal, regio
 from hardwood.explain.values import dense_matrix, value_of
 from hardwood.model import ObliqueTree, engine
 from hardwood.model.base import model_of
-from hardwood.model.outputs import answers
+from hardwood.model.outputs import predictions
 from hardwood.parameters import choice, integer, n_threads, real
 from hardwood.table.restore import entries_of
 from hardwood.text.frames import Backend, make_frame
@@ -519,5 +519,5 @@ def _counterfactuals(
         after=after,
         leaf=np.where(found, rows.leaves(), -1).astype(np.int32),
         outputs=outputs,
-        predictions=answers(outputs, tree.task, tree.classes),
+        predictions=predictions(outputs, tree.task, tree.classes),
     )

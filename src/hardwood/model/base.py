@@ -13,7 +13,7 @@ import numpy as np
 from hardwood.model import structure
 from hardwood.model.engine import not_for_the_engine
 from hardwood.model.files import strict_json
-from hardwood.model.outputs import answer_of_one, answers
+from hardwood.model.outputs import prediction_of_one, predictions
 from hardwood.model.structure import Array, Label, Link, TaskKind
 from hardwood.model.views import WeightColumn, columns_of
 from hardwood.table import Schema, encode_row
@@ -247,7 +247,7 @@ class Model(ABC):
             (n,) class labels, the first one on ties; (n,) values, or (n, k) if k > 1; or (n, k)
             int64 labels, 1 where the probability or the fraction of votes is at least 0.5.
         """
-        return answers(self.outputs(X, n_jobs=n_jobs), self.task, self.classes)
+        return predictions(self.outputs(X, n_jobs=n_jobs), self.task, self.classes)
 
     def predict_proba(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
         """Return probabilities or fractions of votes, (n, k): of each class, or of each label."""
@@ -273,7 +273,7 @@ class Model(ABC):
             outputs = self._output_of(x)
         except (TypeError, ValueError):
             outputs = self.outputs(encode_row.as_table(x, self.feature_names))[0]
-        return answer_of_one(outputs, self.task, self.classes)
+        return prediction_of_one(outputs, self.task, self.classes)
 
     # Other forms
 
@@ -402,7 +402,7 @@ class Model(ABC):
     def __reduce__(self) -> tuple[Any, ...]:
         return rebuilt, (type(self), self._parts())
 
-    def _answer_words(self) -> str:
+    def _outputs_text(self) -> str:
         """Describe the outputs, for ``repr``."""
         return {
             "classification": f"{len(self.classes or ())} classes",
@@ -443,7 +443,7 @@ class SingleTree(Model):
     def predict(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
         if self.has_linear_leaves:
             return super().predict(X, n_jobs=n_jobs)
-        decided: np.ndarray = self._leaf_answers[self.apply(X, n_jobs=n_jobs)]
+        decided: np.ndarray = self._leaf_predictions[self.apply(X, n_jobs=n_jobs)]
         return decided
 
     def predict_one(self, x: Any) -> Any:
@@ -464,11 +464,11 @@ class SingleTree(Model):
 
     @cached_property
     def _answers(self) -> list[Any]:
-        return [answer_of_one(value, self.task, self.classes) for value in self.values]
+        return [prediction_of_one(value, self.task, self.classes) for value in self.values]
 
     @cached_property
-    def _leaf_answers(self) -> np.ndarray:
-        return answers(self.values, self.task, self.classes)
+    def _leaf_predictions(self) -> np.ndarray:
+        return predictions(self.values, self.task, self.classes)
 
     def plot(
         self,

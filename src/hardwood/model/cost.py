@@ -214,7 +214,7 @@ def reached_shares(ensemble: TreeEnsemble, X: Any) -> np.ndarray:
             total += _reached(ensemble, table[i : i + _CHUNK])
         return total / max(table.shape[0], 1)
 
-    return engine.ask(ensemble.schema, X, shares, n_jobs=1, who="TreeEnsemble")
+    return engine.run(ensemble.schema, X, shares, n_jobs=1, who="TreeEnsemble")
 
 
 def _reached(ensemble: TreeEnsemble, table: Any) -> np.ndarray:

@@ -84,10 +84,10 @@ def packed_policy(tree: PolicyTree) -> PolicyRouter:
     )
 
 
-def ask(
+def run(
     schema: Schema,
     X: Any,
-    answer: Callable[[Any, int], np.ndarray],
+    function: Callable[[Any, int], np.ndarray],
     *,
     n_jobs: int | None,
     who: str,
@@ -100,7 +100,7 @@ def ask(
         Reads ``X``.
     X
         Any table.
-    answer
+    function
         A function of ``(table, n_threads)``, such as those of the engine, for arrays and CSR.
     n_jobs
         Number of threads, as in scikit-learn.
@@ -115,7 +115,7 @@ def ask(
     table = schema.read(X, who=who)
     threads = 1 if n_jobs == 1 else n_threads(n_jobs)
     try:
-        return answer(table, threads)
+        return function(table, threads)
     except ValueError as error:
         raise _infinity_error(schema, table) or error from None
 
@@ -129,21 +129,21 @@ def linked(scores: np.ndarray, link: Link, n_jobs: int | None) -> np.ndarray:
     return scores
 
 
-def one_row_answer(
-    answer_one: Callable[[Any, np.ndarray], None], n_outputs: int, link: Link
+def one_row_outputs(
+    score_row: Callable[[Any, np.ndarray], None], n_outputs: int, link: Link
 ) -> Callable[[Any], np.ndarray]:
     """Return a function that maps a row to its outputs, (k,).
 
     Parameters
     ----------
-    answer_one
+    score_row
         The engine's function of a row and an array (k,) for its scores.
     """
     if link == "identity":
 
         def output_of(x: Any) -> np.ndarray:
             outputs = np.empty(n_outputs)
-            answer_one(x, outputs)
+            score_row(x, outputs)
             return outputs
 
         return output_of
@@ -151,7 +151,7 @@ def one_row_answer(
 
     def linked_output_of(x: Any) -> np.ndarray:
         outputs = np.empty((1, n_outputs))
-        answer_one(x, outputs[0])
+        score_row(x, outputs[0])
         apply_link(outputs, link, 1)
         return outputs[0]
 

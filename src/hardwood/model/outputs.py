@@ -15,7 +15,7 @@ from hardwood.model.structure import Label, TaskKind
 YES = 0.5  # the smallest probability of a predicted label
 
 
-def answers(outputs: np.ndarray, task: TaskKind, classes: Sequence[Label] | None) -> np.ndarray:
+def predictions(outputs: np.ndarray, task: TaskKind, classes: Sequence[Label] | None) -> np.ndarray:
     """Return predictions for outputs (n, k).
 
     Returns
@@ -32,7 +32,7 @@ def answers(outputs: np.ndarray, task: TaskKind, classes: Sequence[Label] | None
     return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
 
-def answer_of_one(outputs: np.ndarray, task: TaskKind, classes: Sequence[Label] | None) -> Any:
+def prediction_of_one(outputs: np.ndarray, task: TaskKind, classes: Sequence[Label] | None) -> Any:
     """Return the prediction for one row, from (k,): a label, a float, or a read-only array (k,)."""
     if classes is not None:
         return classes[int(outputs.argmax())]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardwood.model.paths import child_nodes, sums_of
-from hardwood.table.target import true_answers
+from hardwood.table.target import true_targets
 from hardwood.table.weights import weight_of_rows
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class RoutedRows:
 
     def truth(self, y: Any) -> np.ndarray:
         """Read the targets of all rows of the table; return those of the rows here."""
-        return true_answers(self.tree, y, self.n_table_rows)[self.row]
+        return true_targets(self.tree, y, self.n_table_rows)[self.row]
 
 
 def _leaf_ranks(tree: ObliqueTree) -> tuple[np.ndarray, np.ndarray]:

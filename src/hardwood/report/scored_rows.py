@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardwood.model.base import Model
-from hardwood.table.target import UnknownClasses, true_answers
+from hardwood.table.target import UnknownClasses, true_targets
 from hardwood.table.weights import weight_of_rows
 from hardwood.text.numbers import plural
 
@@ -92,7 +92,7 @@ def scored_rows(
     """
     matrix = model.schema.read(X, who=type(model).__name__)
     n_rows = matrix.shape[0]
-    truth = true_answers(model, y, n_rows, unknown_classes)
+    truth = true_targets(model, y, n_rows, unknown_classes)
     weight, unit = _safe_weights(weight_of_rows(sample_weight, n_rows))
     if not weight.all():
         counts = np.flatnonzero(weight)

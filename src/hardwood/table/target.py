@@ -175,7 +175,7 @@ class Predicting(Protocol):
         """Number of classes, labels or numbers."""
 
 
-def true_answers(
+def true_targets(
     model: Predicting, y: Any, n_rows: int, unknown_classes: UnknownClasses = "error"
 ) -> np.ndarray:
     """Read the true targets of rows, to compare a model's predictions with.
@@ -207,7 +207,7 @@ def true_answers(
 def class_positions(
     y: Any, n_rows: int, classes: Sequence[Label], unknown_classes: UnknownClasses = "error"
 ) -> np.ndarray:
-    """Read class labels as positions among the classes of a model; see `true_answers`."""
+    """Read class labels as positions among the classes of a model; see `true_targets`."""
     labels = _column(y, n_rows)
     found = positions(labels, classes)
     unknown = np.flatnonzero(found < 0)

@@ -151,9 +151,9 @@ def test_linear_leaves_have_views() -> None:
     assert [(term.name, term.weight) for term in leaf.terms] == [("x", -0.25)]
     assert leaf.formula == "4.5 - 0.25*x"
     assert repr(leaf) == "LinearLeaf(1, 0: 4.5 - 0.25*x)"
-    with pytest.raises(IndexError, match="leaves 0 to 1, asked for 2"):
+    with pytest.raises(IndexError, match="leaves 0 to 1, got 2"):
         linear("regression").linear_leaf(2)
-    with pytest.raises(IndexError, match="outputs 0 to 1, asked for -1"):
+    with pytest.raises(IndexError, match="outputs 0 to 1, got -1"):
         linear("regression").linear_leaf(0, -1)
     with pytest.raises(TypeError, match="leaves of this tree are constant"):
         make_tree(0).linear_leaf(0)

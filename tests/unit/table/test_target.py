@@ -15,7 +15,7 @@ from hardwood.table.target import (
     class_target,
     positions,
     suggested_task,
-    true_answers,
+    true_targets,
 )
 from hardwood.table.weights import class_weights, row_weights, weight_of_rows
 
@@ -34,17 +34,17 @@ LABELS = Model("multilabel", None, 2)
 
 @pytest.mark.parametrize("y", [["dog", "cat"], np.array(["dog", "cat"]), [["dog"], ["cat"]]])
 def test_classes_are_read_as_positions(y):
-    assert true_answers(ANIMALS, y, 2).tolist() == [1, 0]
+    assert true_targets(ANIMALS, y, 2).tolist() == [1, 0]
 
 
 def test_an_unknown_class_is_refused_or_wrong():
     with pytest.raises(TableError, match="'cow' at row 1, which is not a class of the model"):
-        true_answers(ANIMALS, ["dog", "cow"], 2)
-    assert true_answers(ANIMALS, ["dog", "cow"], 2, "wrong").tolist() == [1, -1]
+        true_targets(ANIMALS, ["dog", "cow"], 2)
+    assert true_targets(ANIMALS, ["dog", "cow"], 2, "wrong").tolist() == [1, -1]
     with pytest.raises(TableError, match="None of the target's values"):
-        true_answers(ANIMALS, ["cow", "cow"], 2, "wrong")
+        true_targets(ANIMALS, ["cow", "cow"], 2, "wrong")
     with pytest.raises(ValueError, match="must be 'error' or 'wrong'"):
-        true_answers(ANIMALS, ["dog"], 1, "ignored")
+        true_targets(ANIMALS, ["dog"], 1, "ignored")
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_an_unknown_class_is_refused_or_wrong():
 )
 def test_targets_that_do_not_match_are_refused(model, y, words):
     with pytest.raises(TableError, match=words):
-        true_answers(model, y, 2)
+        true_targets(model, y, 2)
 
 
 def test_positions_of_values_of_several_types():

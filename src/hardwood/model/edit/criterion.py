@@ -38,7 +38,7 @@ class Criterion(ABC):
     name: str
 
     @abstractmethod
-    def losses(self, answer: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    def losses(self, outputs: np.ndarray, truth: np.ndarray) -> np.ndarray:
         """Return the loss of each row, (n,), at least 0."""
 
     def best(self, truth: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -62,8 +62,8 @@ class ClassSquaredError(_OfClasses):
 
     name = "squared_error"
 
-    def losses(self, answer: np.ndarray, truth: np.ndarray) -> np.ndarray:
-        losses: np.ndarray = 1 - 2 * _of_truth(answer, truth) + (answer**2).sum(axis=1)
+    def losses(self, outputs: np.ndarray, truth: np.ndarray) -> np.ndarray:
+        losses: np.ndarray = 1 - 2 * _of_truth(outputs, truth) + (outputs**2).sum(axis=1)
         return losses
 
 
@@ -79,8 +79,8 @@ class ClassLogLoss(_OfClasses):
         """Return the class frequencies, mixed with a uniform distribution."""
         return _evened(super().best(truth, weight), self.n_classes)
 
-    def losses(self, answer: np.ndarray, truth: np.ndarray) -> np.ndarray:
-        return _surprise(_of_truth(answer, truth))
+    def losses(self, outputs: np.ndarray, truth: np.ndarray) -> np.ndarray:
+        return _surprise(_of_truth(outputs, truth))
 
 
 class ClassError(_OfClasses):
@@ -88,8 +88,8 @@ class ClassError(_OfClasses):
 
     name = "misclassification"
 
-    def losses(self, answer: np.ndarray, truth: np.ndarray) -> np.ndarray:
-        return (answer.argmax(axis=1) != truth).astype(np.float64)
+    def losses(self, outputs: np.ndarray, truth: np.ndarray) -> np.ndarray:
+        return (outputs.argmax(axis=1) != truth).astype(np.float64)
 
 
 class MeanSquaredError(Criterion):
@@ -97,8 +97,8 @@ class MeanSquaredError(Criterion):
 
     name = "squared_error"
 
-    def losses(self, answer: np.ndarray, truth: np.ndarray) -> np.ndarray:
-        losses: np.ndarray = ((answer - truth) ** 2).mean(axis=1)
+    def losses(self, outputs: np.ndarray, truth: np.ndarray) -> np.ndarray:
+        losses: np.ndarray = ((outputs - truth) ** 2).mean(axis=1)
         return losses
 
 
@@ -112,8 +112,8 @@ class QuantileError(Criterion):
     def name(self) -> str:  # type: ignore[override]  # depends on the level
         return "absolute_error" if self.level == 0.5 else f"quantile {self.level:g}"
 
-    def losses(self, answer: np.ndarray, truth: np.ndarray) -> np.ndarray:
-        above = truth - answer
+    def losses(self, outputs: np.ndarray, truth: np.ndarray) -> np.ndarray:
+        above = truth - outputs
         losses: np.ndarray = 2 * np.maximum(self.level * above, (self.level - 1) * above)
         return losses.mean(axis=1)
 
@@ -140,8 +140,8 @@ class LabelLogLoss(Criterion):
         """Return the label frequencies, mixed with a uniform distribution."""
         return _evened(super().best(truth, weight), 2)
 
-    def losses(self, answer: np.ndarray, truth: np.ndarray) -> np.ndarray:
-        losses: np.ndarray = _surprise(np.where(truth > 0, answer, 1 - answer)).mean(axis=1)
+    def losses(self, outputs: np.ndarray, truth: np.ndarray) -> np.ndarray:
+        losses: np.ndarray = _surprise(np.where(truth > 0, outputs, 1 - outputs)).mean(axis=1)
         return losses
 
 
@@ -150,8 +150,8 @@ class LabelError(Criterion):
 
     name = "misclassification"
 
-    def losses(self, answer: np.ndarray, truth: np.ndarray) -> np.ndarray:
-        losses: np.ndarray = ((answer >= 0.5) != (truth > 0)).mean(axis=1)
+    def losses(self, outputs: np.ndarray, truth: np.ndarray) -> np.ndarray:
+        losses: np.ndarray = ((outputs >= 0.5) != (truth > 0)).mean(axis=1)
         return losses
 
 
@@ -217,9 +217,9 @@ def _evened(shares: np.ndarray, n: int) -> np.ndarray:
     return (1 - EVEN_SHARE) * shares + EVEN_SHARE / n
 
 
-def _of_truth(answer: np.ndarray, truth: np.ndarray) -> np.ndarray:
+def _of_truth(outputs: np.ndarray, truth: np.ndarray) -> np.ndarray:
     """Return the predicted probability of the target, (n,)."""
-    given: np.ndarray = answer[np.arange(truth.size) if len(answer) > 1 else 0, truth]
+    given: np.ndarray = outputs[np.arange(truth.size) if len(outputs) > 1 else 0, truth]
     return given
 
 

@@ -16,7 +16,7 @@ from hardwood.model.kinds.tree import ObliqueTree
 from hardwood.model.outputs import YES
 from hardwood.model.paths import child_nodes, sums_of
 from hardwood.parameters import choice
-from hardwood.table.target import true_answers
+from hardwood.table.target import true_targets
 from hardwood.table.weights import weight_of_rows
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def compared(
 ) -> HardeningCost:
     """Compare a soft model with a hard one; `reached` (n,) is the number of leaves per row."""
     n = len(reached)
-    truth, weight = true_answers(soft_model, y, n), weight_of_rows(sample_weight, n)
+    truth, weight = true_targets(soft_model, y, n), weight_of_rows(sample_weight, n)
     weight = weight / weight.sum()
     regression = soft_model.task == "regression"
     outputs = [model.outputs(X) for model in (soft_model, hard_model)]
@@ -161,18 +161,18 @@ def hardened(
     leaf = tree.apply(X)
     weight = weight_of_rows(sample_weight, len(leaf))
     if y is None:
-        answers = model.outputs(X)
+        targets = model.outputs(X)
     else:
-        answers = _indicators(model, true_answers(model, y, len(leaf)))
+        targets = _indicators(model, true_targets(model, y, len(leaf)))
     own = {"record": model.record | {"hardened": {"leaves": leaves}}}
     common = {"task": model.task, "classes": model.classes, "target_names": model.target_names}
     if not is_linear:
-        values = _means(tree, leaf, weight, answers)
+        values = _means(tree, leaf, weight, targets)
         return tree.replace(values=values, **common, **own).simplify()
     if model.link != "identity":
-        answers = model._ask(X, model._head_scores)
-    encoded = model._ask(X, lambda columns: columns) / model.schema.column_scale
-    values, slopes = _ridge(tree, leaf, weight, encoded, answers)
+        targets = model._run(X, model._head_scores)
+    encoded = model._run(X, lambda columns: columns) / model.schema.column_scale
+    values, slopes = _ridge(tree, leaf, weight, encoded, targets)
     slopes = slopes / model.schema.column_scale
     parts = {"values": values, "leaf_weights": slopes, "link": model.link}
     return tree.replace(**parts, **common, **own).simplify()
@@ -186,11 +186,11 @@ def _indicators(model: LatentTreeModel, truth: np.ndarray) -> np.ndarray:
 
 
 def _means(
-    tree: ObliqueTree, leaf: np.ndarray, weight: np.ndarray, answers: np.ndarray
+    tree: ObliqueTree, leaf: np.ndarray, weight: np.ndarray, targets: np.ndarray
 ) -> np.ndarray:
     """Return the mean target of each leaf, (L, k); without rows, that of the nearest ancestor."""
-    at_leaves = np.zeros((tree.n_leaves, 1 + answers.shape[1]))
-    np.add.at(at_leaves, leaf, weight[:, None] * np.hstack([np.ones((len(leaf), 1)), answers]))
+    at_leaves = np.zeros((tree.n_leaves, 1 + targets.shape[1]))
+    np.add.at(at_leaves, leaf, weight[:, None] * np.hstack([np.ones((len(leaf), 1)), targets]))
     total = sums_of(tree.children, at_leaves)
     for i, below in enumerate(child_nodes(tree.children)):  # parents come before their children
         for child in below:
@@ -205,18 +205,18 @@ def _ridge(
     leaf: np.ndarray,
     weight: np.ndarray,
     encoded: np.ndarray,
-    answers: np.ndarray,
+    targets: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Fit a linear model of encoded columns (n, c) at each leaf: constants (L, k), slopes."""
-    values = _means(tree, leaf, weight, answers)
-    slopes = np.zeros((tree.n_leaves, answers.shape[1], encoded.shape[1]))
+    values = _means(tree, leaf, weight, targets)
+    slopes = np.zeros((tree.n_leaves, targets.shape[1], encoded.shape[1]))
     for at in np.unique(leaf[weight > 0]):
         here = leaf == at
         w = weight[here] / weight[here].mean()
         center = np.average(encoded[here], axis=0, weights=w)
         x = encoded[here] - center
         gram = (w[:, None] * x).T @ x + _RIDGE * np.eye(x.shape[1])
-        slope = np.linalg.solve(gram, x.T @ (w[:, None] * (answers[here] - values[at])))
+        slope = np.linalg.solve(gram, x.T @ (w[:, None] * (targets[here] - values[at])))
         slopes[at] = slope.T
         values[at] -= slope.T @ center
     return values, slopes

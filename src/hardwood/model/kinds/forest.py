@@ -163,7 +163,7 @@ class ObliqueForest(Ensemble):
     def apply(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
         """Return the leaf of each row in each tree, (n, T) int32; ``n_jobs=-1``: all processors."""
         router, _ = self._packed
-        return engine.ask(self.schema, X, router.apply, n_jobs=n_jobs, who="ObliqueForest")
+        return engine.run(self.schema, X, router.apply, n_jobs=n_jobs, who="ObliqueForest")
 
     @cached_property
     def _packed(self) -> tuple[ForestRouter, int]:
@@ -181,7 +181,7 @@ class ObliqueForest(Ensemble):
 
     def outputs(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
         router, exponent = self._packed
-        outputs = engine.ask(self.schema, X, router.answer, n_jobs=n_jobs, who="ObliqueForest")
+        outputs = engine.run(self.schema, X, router.answer, n_jobs=n_jobs, who="ObliqueForest")
         if exponent:
             # The mean of finite numbers is within their range; rounding could exceed it.
             limit = np.ldexp(np.finfo(np.float64).max, -exponent)
@@ -195,7 +195,7 @@ class ObliqueForest(Ensemble):
         router, exponent = self._packed
         if not self.schema.is_numeric or exponent:
             return engine.not_for_the_engine
-        return engine.one_row_answer(router.answer_one, self.n_outputs, self.link)
+        return engine.one_row_outputs(router.answer_one, self.n_outputs, self.link)
 
     # Other forms
 
@@ -214,7 +214,7 @@ class ObliqueForest(Ensemble):
 
     def __repr__(self) -> str:
         return (
-            f"ObliqueForest({self.combine} of {self.n_trees} trees, {self._answer_words()}, "
+            f"ObliqueForest({self.combine} of {self.n_trees} trees, {self._outputs_text()}, "
             f"{self.n_features} features, depth {self.depth}, {self.n_splits} splits, "
             f"{self.n_leaves} {'linear ' * self.has_linear_leaves}leaves)"
         )

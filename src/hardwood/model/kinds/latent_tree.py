@@ -231,7 +231,7 @@ class LatentTreeModel(Model):
 
     def traversals(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
         """Return the traversals z (n, A) float64: how much of each row passes each node."""
-        return self._ask(X, lambda columns: self._traversals(self._scores(columns)), n_jobs)
+        return self._run(X, lambda columns: self._traversals(self._scores(columns)), n_jobs)
 
     def apply(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
         """Return the number of the last active node on each row's hard path, (n,) int64.
@@ -239,27 +239,27 @@ class LatentTreeModel(Model):
         A row goes right if the score is at least 0, and stays at a node if the child on that side
         is not active.
         """
-        return self._ask(X, lambda columns: self._ends(self._scores(columns)), n_jobs)
+        return self._run(X, lambda columns: self._ends(self._scores(columns)), n_jobs)
 
     def outputs(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
-        return engine.linked(self._ask(X, self._head_scores, n_jobs), self.link, n_jobs)
+        return engine.linked(self._run(X, self._head_scores, n_jobs), self.link, n_jobs)
 
     @property
     def _output_of(self) -> Callable[[Any], np.ndarray]:
         return engine.not_for_the_engine
 
-    def _ask(
-        self, X: Any, answer: Callable[[np.ndarray], np.ndarray], n_jobs: int | None = 1
+    def _run(
+        self, X: Any, function: Callable[[np.ndarray], np.ndarray], n_jobs: int | None = 1
     ) -> np.ndarray:
         """Read a table, and apply a function to its columns (n, c) float64 in blocks of rows."""
 
         def in_chunks(table: Any, n_threads: int) -> np.ndarray:
             chunks = [slice(i, i + _CHUNK) for i in range(0, table.shape[0], _CHUNK)]
             with ThreadPoolExecutor(n_threads) as threads:  # NumPy releases the GIL
-                parts = threads.map(lambda rows: answer(self._columns(table[rows])), chunks)
+                parts = threads.map(lambda rows: function(self._columns(table[rows])), chunks)
                 return np.concatenate(list(parts))
 
-        return engine.ask(self.schema, X, in_chunks, n_jobs=n_jobs, who="LatentTreeModel")
+        return engine.run(self.schema, X, in_chunks, n_jobs=n_jobs, who="LatentTreeModel")
 
     def _columns(self, table: Any) -> np.ndarray:
         encoded = self.schema.encoder.encode(table)
@@ -387,7 +387,7 @@ class LatentTreeModel(Model):
     def __repr__(self) -> str:
         head = "linear" if not self.widths else "-".join(map(str, self.widths))
         return (
-            f"LatentTreeModel({self._answer_words()}, {self.n_features} features, "
+            f"LatentTreeModel({self._outputs_text()}, {self.n_features} features, "
             f"{self.n_nodes} active nodes, depth {self.depth}, {head} head)"
         )
 

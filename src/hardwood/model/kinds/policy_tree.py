@@ -265,7 +265,7 @@ class PolicyTree(SingleTree):
 
     def _check_node(self, node: int) -> None:
         if not 0 <= node < self.n_nodes:
-            raise IndexError(f"the tree has nodes 0 to {self.n_nodes - 1}, asked for {node}")
+            raise IndexError(f"the tree has nodes 0 to {self.n_nodes - 1}, got {node}")
 
     @cached_property
     def node_depths(self) -> np.ndarray:
@@ -331,7 +331,7 @@ class PolicyTree(SingleTree):
         """
         most_probable = _is_most_probable(path)
         router = self._router
-        return engine.ask(
+        return engine.run(
             self.schema,
             X,
             lambda table, n: router.apply(table, most_probable, n),
@@ -342,7 +342,7 @@ class PolicyTree(SingleTree):
     def leaf_probabilities(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
         """Return the probability of each leaf for each row, (n, L) float64; scores all nodes."""
         probabilities = self._router.leaf_probabilities
-        return engine.ask(self.schema, X, probabilities, n_jobs=n_jobs, who="PolicyTree")
+        return engine.run(self.schema, X, probabilities, n_jobs=n_jobs, who="PolicyTree")
 
     def predict(self, X: Any, *, path: Path = "greedy", n_jobs: int | None = 1) -> np.ndarray:
         """Predict each row, from the leaf that `apply` finds with this ``path``.
@@ -353,7 +353,7 @@ class PolicyTree(SingleTree):
             (n,) class labels, the first one on ties; (n,) values, or (n, k) if k > 1; or (n, k)
             int64 labels, 1 where the probability is at least 0.5.
         """
-        decided: np.ndarray = self._leaf_answers[self.apply(X, path=path, n_jobs=n_jobs)]
+        decided: np.ndarray = self._leaf_predictions[self.apply(X, path=path, n_jobs=n_jobs)]
         return decided
 
     def predict_proba(self, X: Any, *, path: Path = "greedy", n_jobs: int | None = 1) -> np.ndarray:
@@ -415,7 +415,7 @@ class PolicyTree(SingleTree):
     def __repr__(self) -> str:
         branches = "" if self.is_binary else f" of up to {self.max_children} branches"
         return (
-            f"PolicyTree({self._answer_words()}, {self.n_features} features, depth {self.depth}, "
+            f"PolicyTree({self._outputs_text()}, {self.n_features} features, depth {self.depth}, "
             f"{self.n_splits} splits{branches}, {self.n_leaves} leaves)"
         )
 

@@ -210,7 +210,7 @@ class TreeEnsemble(Ensemble):
         counts, since those of the soft tree are weighted by probabilities.
         """
         if not 0 <= index < self.n_trees:
-            raise IndexError(f"the ensemble has trees 0 to {self.n_trees - 1}, asked for {index}")
+            raise IndexError(f"the ensemble has trees 0 to {self.n_trees - 1}, got {index}")
         return ObliqueTree(
             self.weights[index],
             self.bias[index],
@@ -226,21 +226,21 @@ class TreeEnsemble(Ensemble):
     def reachable_leaves(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
         """Count the leaves of each tree that a row reaches, at least in part, (n, T) int32."""
         reachable = self._router.reachable
-        return engine.ask(self.schema, X, reachable, n_jobs=n_jobs, who="TreeEnsemble")
+        return engine.run(self.schema, X, reachable, n_jobs=n_jobs, who="TreeEnsemble")
 
     @cached_property
     def _router(self) -> SoftRouter:
         return engine.packed_ensemble(self)
 
     def outputs(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
-        scores = engine.ask(self.schema, X, self._router.scores, n_jobs=n_jobs, who="TreeEnsemble")
+        scores = engine.run(self.schema, X, self._router.scores, n_jobs=n_jobs, who="TreeEnsemble")
         return engine.linked(scores, self.link, n_jobs)
 
     @cached_property
     def _output_of(self) -> Callable[[Any], np.ndarray]:
         if not self.schema.is_numeric:  # levels have to be looked up
             return engine.not_for_the_engine
-        return engine.one_row_answer(self._router.scores_one, self.n_outputs, self.link)
+        return engine.one_row_outputs(self._router.scores_one, self.n_outputs, self.link)
 
     # Other forms
 
@@ -275,7 +275,7 @@ class TreeEnsemble(Ensemble):
 
     def __repr__(self) -> str:
         return (
-            f"TreeEnsemble(sum of {self.n_trees} soft trees, {self._answer_words()}, "
+            f"TreeEnsemble(sum of {self.n_trees} soft trees, {self._outputs_text()}, "
             f"{self.n_features} features, depth {self.depth}, {self.activation}, "
             f"gamma {self.gamma:g})"
         )

@@ -253,7 +253,7 @@ class ObliqueTree(SingleTree):
     def split(self, index: int) -> Split:
         """Return a view of one split: its terms, threshold, children and ``condition`` as text."""
         if not 0 <= index < self.n_splits:
-            raise IndexError(f"the tree has splits 0 to {self.n_splits - 1}, asked for {index}")
+            raise IndexError(f"the tree has splits 0 to {self.n_splits - 1}, got {index}")
         return Split(self, int(index))
 
     def linear_leaf(self, index: int, output: int = 0) -> LinearLeaf:
@@ -262,14 +262,14 @@ class ObliqueTree(SingleTree):
             raise TypeError("the leaves of this tree are constant: look at values[leaf]")
         for what, i, n in (("leaves", index, self.n_leaves), ("outputs", output, self.n_outputs)):
             if not 0 <= i < n:
-                raise IndexError(f"the tree has {what} 0 to {n - 1}, asked for {i}")
+                raise IndexError(f"the tree has {what} 0 to {n - 1}, got {i}")
         return LinearLeaf(self, int(index), int(output))
 
     # Predictions
 
     def apply(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
         """Return the leaf number of each row, (n,) int32; ``n_jobs=-1`` uses all processors."""
-        return engine.ask(self.schema, X, self._router.apply, n_jobs=n_jobs, who="ObliqueTree")
+        return engine.run(self.schema, X, self._router.apply, n_jobs=n_jobs, who="ObliqueTree")
 
     def decision_path(self, X: Any, *, n_jobs: int | None = 1) -> csr_array:
         """Return the nodes visited by each row: 0/1 CSR (n, m + L), splits first, then leaves."""
@@ -289,14 +289,14 @@ class ObliqueTree(SingleTree):
             return engine.not_for_the_engine
         answer_one = partial(self._router.answer_one, self._leaf_models)
         # The engine applies the link of linear leaves itself.
-        return engine.one_row_answer(answer_one, self.n_outputs, "identity")
+        return engine.one_row_outputs(answer_one, self.n_outputs, "identity")
 
     def outputs(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
         if self.leaf_weights is None:
             outputs: np.ndarray = self.values[self.apply(X, n_jobs=n_jobs)]
             return outputs
         answer = partial(self._router.answer, self._leaf_models)
-        return engine.ask(self.schema, X, answer, n_jobs=n_jobs, who="ObliqueTree")
+        return engine.run(self.schema, X, answer, n_jobs=n_jobs, who="ObliqueTree")
 
     # Other forms
 
@@ -379,7 +379,7 @@ class ObliqueTree(SingleTree):
 
     def __repr__(self) -> str:
         return (
-            f"ObliqueTree({self._answer_words()}, {self.n_features} features, depth {self.depth}, "
+            f"ObliqueTree({self._outputs_text()}, {self.n_features} features, depth {self.depth}, "
             f"{self.n_splits} splits, {self.n_leaves} {'linear ' * self.has_linear_leaves}leaves)"
         )
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from hardwood.model.kinds.forest import HardModel
 from hardwood.table import Table
-from hardwood.table.target import true_answers
+from hardwood.table.target import true_targets
 
 MAX_COUNTED_ROWS = 50_000
 MAX_COUNTED_ENTRIES = 20_000_000  # values of the encoded rows: 80 MB
@@ -30,7 +30,7 @@ class DataRows:
     n_table_rows
         Number of rows of the user's table.
     truth
-        True targets, see `true_answers`; None if not known.
+        True targets, see `true_targets`; None if not known.
     outputs
         (n, k) the model's predictions: probabilities or values.
     """
@@ -46,7 +46,7 @@ class DataRows:
         """Read a table, with or without targets; draw rows at random from a large one."""
         matrix = model.schema.read(X, who=type(model).__name__)
         n = int(matrix.shape[0])
-        truth = None if y is None else true_answers(model, y, n)
+        truth = None if y is None else true_targets(model, y, n)
         number = _drawn(n, _n_counted(model.schema.n_columns))
         drawn = matrix[number]
         dense = drawn if isinstance(drawn, np.ndarray) else drawn.toarray()

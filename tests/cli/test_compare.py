@@ -29,7 +29,7 @@ def test_compare_says_which_model_is_better(run, table):
     assert result.exit_code == 0
     for words in (
         "classification of 'answer', because it holds text",
-        "Does an oblique tree pay here?",
+        "Is an oblique tree worth it here?",
         "Scores, the best first",
         "DGT is better by",
         "Cost and size",

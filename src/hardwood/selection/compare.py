@@ -1,4 +1,4 @@
-"""`hardwood.compare`: whether an oblique tree is worth it on a table, and compared with what."""
+"""`hardwood.compare`: whether an oblique tree is worth it on a table."""
 
 from __future__ import annotations
 
@@ -64,53 +64,52 @@ def compare(
     Parameters
     ----------
     X, y
-        A table of any kind, with categories and missing entries, and its target: one column.
+        A table of any kind, with categories and missing values, and its target (one column).
     sample_weight : array of shape (n,), default=None
-        What each row counts, in learning and in the scores.
+        Weight of each row, in the fits and in the scores.
     models : list or dict, default=None
-        What to compare. None: ``"constant"`` (the best prediction that looks at no column),
-        ``"linear"``, ``"CART"`` of tuned height, ``"oblique tree"`` (`TreeClassifier` or
-        `TreeRegressor`; of numbers also with linear leaves), ``"random forest"``, ``"gradient
-        boosting"`` (scikit-learn's), and ``"XGBoost"`` and ``"LightGBM"`` where they are installed.
-        Otherwise a list of such names (``"DGT"`` and ``"TAO"`` are known, too) and of estimators
-        of your own, or a dict from names to either. Your own get `X` as it is.
+        The models to compare. None: ``"constant"`` (the best constant prediction), ``"linear"``,
+        ``"CART"`` of tuned depth, ``"oblique tree"`` (`TreeClassifier` or `TreeRegressor`; for
+        regression also with linear leaves), ``"random forest"``, ``"gradient boosting"``
+        (scikit-learn's), and ``"XGBoost"`` and ``"LightGBM"`` if installed. Otherwise a list of
+        such names (also ``"DGT"`` and ``"TAO"``) and of your own estimators, or a dict from names
+        to either. Your own estimators get `X` unchanged.
     task : "auto", "classification" or "regression", default="auto"
-        "auto": text, booleans and up to 20 different whole numbers are classes.
+        "auto": text, booleans and up to 20 distinct integers are classes.
     cv : int, list or splitter, default=5
-        Number of folds, with every class in proportion; a list of ``(train, test)`` row numbers; or
-        a splitter of scikit-learn. All models have the same folds.
+        Number of folds, stratified by class; a list of ``(train, test)`` row numbers; or a
+        scikit-learn splitter. All models use the same folds.
     scoring : str or function, default=None
-        A scorer of scikit-learn by its name, or a function ``(estimator, X, y) -> float``, the
-        larger the better. Those named ``neg_...`` are shown as errors. None: accuracy, or the root
-        mean squared error.
+        The name of a scikit-learn scorer, or a function ``(estimator, X, y) -> float``; larger is
+        better. Scorers named ``neg_...`` are shown as errors. None: accuracy, or the root mean
+        squared error.
     time_limit : float, default=60.0
-        Seconds. The oblique trees that choose for themselves share half of them; after all of them
-        no fold begins. Two folds are made in any case. None: no limit, and the result is the same
-        every time.
+        Seconds. Half of them are for the search of the oblique trees; no fold starts after the
+        limit. At least two folds are run. None: no limit, and reproducible results.
     random_state : int, RandomState instance or None, default=None
-        Of folds and models.
+        Seed of folds and models.
     n_jobs : int, default=None
-        Threads of a fit, of models that take them; predictions are timed on one.
+        Threads of a fit, for models that use threads; predictions are timed on one thread.
     callbacks : function, default=None
-        Called before every fit with a model's name, the number of the fold and of all folds.
+        Called before every fit with the name of the model, the fold and the number of folds.
     verbose : int, default=0
         1 prints a line per fit.
 
     Returns
     -------
     comparison : Comparison
-        Print it, `plot` it, take `words`, `answer`, `gain("CART", "linear")` or `to_frame()`.
+        A report to print or `plot`, with `words`, `answer`, `gain("CART", "linear")` and
+        `to_frame()`.
 
     Raises
     ------
     ValueError, TypeError
-        For a table, target or arguments that nothing can be learned from; what the first model
-        raised, where all of them failed.
+        For an invalid table, target or argument. If all models fail, the error of the first.
 
     Notes
     -----
-    Ctrl-C ends the comparison with a `FitInterruptedWarning`: complete folds are kept. Before two
-    are complete it raises KeyboardInterrupt.
+    Ctrl-C ends the comparison with a `FitInterruptedWarning` and keeps the complete folds. Before
+    two folds are complete, it raises KeyboardInterrupt.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a comparison of models has found, as text, HTML, JSON, data frames and a drawing."""
+"""The result of a comparison of models, as text, HTML, JSON, data frames and a plot."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _COLORS = {"oblique tree": BLUE, "ensemble": ORANGE}
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean over folds and what it may be in truth, at 95 %.
+    """A mean over folds with its 95 % confidence interval.
 
     Examples
     --------
@@ -51,12 +51,12 @@ class Interval:
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether chance is no likely reason for the sign."""
+        """Whether the interval excludes zero."""
         return self.low > 0 or self.high < 0
 
 
 def interval(values: np.ndarray, n_train: float, n_test: float) -> Interval:
-    """Return the mean of values over folds, one each, with its interval.
+    """Return the mean of one value per fold, with its confidence interval.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def interval(values: np.ndarray, n_train: float, n_test: float) -> Interval:
 
 @dataclass(frozen=True, eq=False)
 class ModelResult:
-    """How good, costly and large one model is.
+    """Scores, times and size of one model.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class ModelResult:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Comparison(PlottedReport):
-    """Models side by side on the same folds, made by `compare`.
+    """Models compared on the same folds, by `compare`.
 
     Attributes
     ----------
@@ -175,11 +175,11 @@ class Comparison(PlottedReport):
 
     @property
     def lead(self) -> ModelResult | None:
-        """The oblique tree that speaks for its kind: the first that was named."""
+        """The first oblique tree, which stands for all."""
         return next((e for e in self.entrants if e.kind == "oblique tree"), None)
 
     def best_of(self, kind: str) -> ModelResult | None:
-        """Return the model of a kind with the best mean, None where there is none."""
+        """Return the model of a kind with the best mean; None if there is none."""
         return next((entrant for entrant in self.ranked if entrant.kind == kind), None)
 
     def gain(self, one: str | ModelResult, other: str | ModelResult) -> Interval:
@@ -209,7 +209,7 @@ class Comparison(PlottedReport):
 
     @property
     def title(self) -> str:
-        """What was compared on what."""
+        """The models and the table."""
         table = f"{plural(self.n_rows, 'row')}, {plural(self.n_columns, 'column')}"
         models = plural(len(self.entrants), "model")
         return f"Comparison: {models}, {self.task}, {table}, {plural(self.n_folds, 'fold')}"

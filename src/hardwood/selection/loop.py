@@ -1,4 +1,4 @@
-"""The search: trials are made, one after the other or side by side, until there are enough."""
+"""The search loop: runs trials, sequentially or in parallel, until there are enough."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class TuningLoop:
             try:
                 jobs = [pool.submit(self._make_trials, config) for _ in range(n_jobs)]
                 while wait(jobs, _POLL_SECONDS).not_done:
-                    pass  # short waits, so that Ctrl-C is heard everywhere
+                    pass  # short waits, so that Ctrl-C works on all platforms
             finally:
                 self._stop.set()
         for job in jobs:
@@ -178,7 +178,7 @@ class TuningLoop:
             raise KeyboardInterrupt from None
 
     def _repeated(self, before: FrozenTrial) -> float:
-        """Give way to parameters that nobody has tried; where there are none, end as before."""
+        """Replace repeated parameters by untried ones; if there are none, end as before."""
         with self._lock:
             if left := self._untried(self.points):
                 rng = np.random.default_rng([self.seed, self._n_begun() - 1])

@@ -1,4 +1,4 @@
-"""A space given as a mapping: keys are parameters, values what to try of each."""
+"""A search space given as a mapping from parameters to values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a trial is scored by on its validation rows: a loss, or a scorer of scikit-learn."""
+"""The metric of a trial on validation rows: a loss, or a scikit-learn scorer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TINY = np.finfo(np.float64).eps  # as in scikit-learn's log loss
 
 @dataclass(frozen=True)
 class Metric:
-    """A number that says how good a fitted estimator is.
+    """A measure of the quality of a fitted estimator.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Metric:
 
     @property
     def sign(self) -> float:
-        """What a value is multiplied by to be good when small."""
+        """The factor that makes small values good."""
         return 1.0 if self.direction == "minimize" else -1.0
 
 
@@ -46,10 +46,10 @@ def metric_of(estimator: Any, scoring: Any) -> Metric:
     Parameters
     ----------
     estimator
-        What is tuned.
+        The estimator to tune.
     scoring
-        None: the loss of an estimator of this package, otherwise the estimator's own `score`. A
-        scorer of scikit-learn by its name, or a function ``(estimator, X, y) -> float``: larger is
+        None: the loss of an estimator of this package, or the `score` of another estimator. The
+        name of a scikit-learn scorer, or a function ``(estimator, X, y) -> float``; larger is
         better. With weights, both are called with ``sample_weight``.
     """
     if scoring is None:
@@ -71,11 +71,11 @@ def _scored(name: str, scorer: ScoringFunction, *, is_named: bool = False) -> Me
                 raise
             if validation.weighted and "sample_weight" in str(error):
                 raise ValueError(
-                    f"The scorer '{name}' takes no sample_weight. Score by another one, or leave "
-                    "the weights out."
+                    f"The scorer '{name}' takes no sample_weight. Use another scorer, or no "
+                    "weights."
                 ) from error
             raise ValueError(
-                f"The scorer '{name}' cannot judge this target; is it for another task? {error}"
+                f"The scorer '{name}' cannot score this target; is it for another task? {error}"
             ) from error
 
     return Metric(name, "maximize", value)
@@ -90,8 +90,8 @@ def _loss(estimator: Any) -> Metric:
     if is_classifier(estimator):
         if callable(estimator.loss):
             raise ValueError(
-                "A loss function of your own for classes takes scores, which a fitted tree no "
-                "longer has. Name what to score by, for example scoring='neg_log_loss'."
+                "Your own loss function for classes takes scores, which a fitted tree does not "
+                "have. Set scoring, for example scoring='neg_log_loss'."
             )
         return Metric("log loss", "minimize", _log_loss)
     name = loss_of(estimator.loss, "regression").name.replace("_", " ")
@@ -121,8 +121,8 @@ def _huber(p: np.ndarray, y: np.ndarray, delta: float, bend: np.ndarray) -> np.n
     return np.where(size <= bend, 0.5 * size**2, bend * (size - 0.5 * bend))
 
 
-# By name: from predictions, targets, the loss's parameter and, in the units of the target, its
-# bend.
+# By name: functions of predictions, targets, the loss's parameter, and that parameter in the units
+# of the target.
 _LOSSES: dict[str, Callable[[np.ndarray, np.ndarray, float, np.ndarray], np.ndarray]] = {
     "squared_error": lambda p, y, _, bend: (p - y) ** 2,
     "absolute_error": lambda p, y, _, bend: np.abs(p - y),
@@ -144,8 +144,8 @@ def _losses(
         if values is not None:
             return values.astype(np.float64)
     raise ValueError(
-        f"The loss {loss!r} gives no values to compare trials by. Name what to score by, for "
-        "example scoring='neg_mean_absolute_error'."
+        f"The loss {loss!r} has no values to compare trials by. Set scoring, for example "
+        "scoring='neg_mean_absolute_error'."
     )
 
 

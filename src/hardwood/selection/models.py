@@ -1,4 +1,4 @@
-"""The models of a comparison: known ones by name, and estimators of the user's own."""
+"""The models of a comparison: known models by name, and the user's estimators."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LIBRARIES = {"XGBoost": "xgboost", "LightGBM": "lightgbm"}
 
 @dataclass(frozen=True)
 class Settings:
-    """What all models of a comparison have in common.
+    """Settings of all models of a comparison.
 
     Attributes
     ----------
@@ -62,12 +62,12 @@ class ModelSpec:
 
 
 def chosen(models: Any, *, has_classes: bool) -> tuple[list[ModelSpec], dict[str, str]]:
-    """Return who takes part, and who does not for want of a library, with the reason.
+    """Return the models to compare, and those left out because a library is missing.
 
     Parameters
     ----------
     models
-        As of `hardwood.compare`.
+        Same as in `hardwood.compare`.
     has_classes
         Whether classes are predicted.
 
@@ -134,7 +134,7 @@ def _given(name: Any, model: Any) -> ModelSpec:
 
 
 def _kind_of(model: Any) -> Kind:
-    """Tell our single trees from others': they are what a comparison is about."""
+    """Whether a model is one of our single trees, the subject of a comparison."""
     kinds = [kind for kind in type(model).__mro__ if kind.__module__.startswith("hardwood.")]
     is_ensemble = any("Forest" in kind.__name__ or "TEL" in kind.__name__ for kind in kinds)
     return "oblique tree" if kinds and not is_ensemble else "other"

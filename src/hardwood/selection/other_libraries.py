@@ -1,4 +1,4 @@
-"""Models of other libraries on the columns that our trees see: what a comparison puts beside them.
+"""Models of other libraries, on the columns that our trees see.
 
 A table of any kind is encoded as for our own learners: numbers in standard units, a column of 0
 and 1 for every level of a category and for every column with missing entries. So every model gets
@@ -39,7 +39,7 @@ _RIDGE_ALPHAS = tuple(10.0**power for power in range(-3, 5))
 
 
 class _Encoded(BaseEstimator):
-    """A model that learns from encoded columns; it is copied, never changed."""
+    """A model on encoded columns; it is copied and never changed."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -59,7 +59,7 @@ class _Encoded(BaseEstimator):
 
 
 class EncodedClassifier(ClassifierMixin, _Encoded):
-    """A classifier of another library; it learns positions of classes in place of labels."""
+    """A classifier of another library, trained on class indices instead of labels."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> EncodedClassifier:
         """Learn from a table of any kind."""
@@ -91,7 +91,7 @@ class EncodedRegressor(RegressorMixin, _Encoded):
 
 
 class _InnerFolds:
-    """Divides the rows that a model is given as those of the comparison are divided."""
+    """A splitter that divides the rows of a model in the same way as the comparison."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -108,7 +108,7 @@ class _InnerFolds:
 
 
 def constant(settings: Settings) -> Any:
-    """Return the best prediction that looks at no column."""
+    """Return the best constant prediction."""
     return _encoded(settings, DummyClassifier(strategy="prior"), DummyRegressor())
 
 
@@ -118,7 +118,7 @@ def linear(settings: Settings) -> Any:
 
 
 def cart(settings: Settings) -> Any:
-    """Return one axis-aligned tree, its height and rows per leaf tuned on the rows it is given."""
+    """Return one axis-aligned tree, with depth and rows per leaf tuned on its training rows."""
     kind = DecisionTreeClassifier if settings.has_classes else DecisionTreeRegressor
     search = GridSearchCV(
         kind(random_state=settings.seed),
@@ -167,5 +167,5 @@ def _encoded(settings: Settings, classifier: Any, regressor: Any) -> Any:
 
 
 def is_there(package: str) -> bool:
-    """Whether a library could be imported; it is not imported for that."""
+    """Whether a library is installed; it is not imported."""
     return find_spec(package) is not None

@@ -1,4 +1,4 @@
-"""All points of a space: every path through what it asks of a trial."""
+"""All points of a search space."""
 
 from __future__ import annotations
 

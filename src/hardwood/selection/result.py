@@ -1,4 +1,4 @@
-"""What a search has found."""
+"""The result of a search."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FinishedTrial:
-    """One set of parameters, and what became of it.
+    """One set of parameters, and its result.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class FinishedTrial:
 
 @dataclass(frozen=True, repr=False)
 class TuningResult:
-    """What `hardwood.tune` returns.
+    """The result of `hardwood.tune`.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class TuningResult:
         return best_of(self.trials, self.direction)
 
     def count(self, state: Literal["complete", "pruned", "failed"]) -> int:
-        """Return how many trials have ended so."""
+        """Return the number of trials with this state."""
         return sum(trial.state == state for trial in self.trials)
 
     def to_columns(self) -> dict[str, list[Any]]:

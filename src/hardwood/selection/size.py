@@ -1,4 +1,4 @@
-"""How large a fitted model is, and how long it takes to predict: ours and other libraries'."""
+"""Size and prediction time of fitted models, ours and those of other libraries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hardwood.table.sample import single_rows
 from hardwood.table.subset import n_rows, taken
 
 _MAX_BATCH = 10_000
-_N_SINGLE = 64  # different single rows, asked in turn
+_N_SINGLE = 64  # distinct single rows, predicted in turn
 _SECONDS = 0.03  # of repeated calls, each kind
 _SHORTEST_SAMPLE = 0.002  # shorter calls are repeated within a sample
 _MIN_SAMPLES = 3
@@ -27,7 +27,7 @@ _MIN_SAMPLES = 3
 
 @dataclass(frozen=True)
 class Size:
-    """What a model consists of; None where a library does not tell.
+    """Size of a model; None if a library does not reveal it.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What is searched: for every estimator the values that its paper tried, as data.
+"""Search spaces: for every estimator, the values that its paper tried.
 
 A space is a mapping. Its keys are names of parameters, or tuples of names that are chosen together;
 its values are lists of what to try, a `Range`, or `When`, which depends on an earlier choice. Where

@@ -1,4 +1,4 @@
-"""What a comparison says in words: whether an oblique tree is worth it, and against what."""
+"""The answer of a comparison in words: whether an oblique tree is worth it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Answer = Literal["yes", "no", "unclear"]
 _HEADLINES = {
     "yes": "Yes.",
     "no": "No.",
-    "unclear": "Not clearly: take whichever you would rather read.",
+    "unclear": "Not clearly: use the model that you prefer to read.",
 }
 _NOTHING_LEARNED = (
     "The {lead} is not clearly better than the same answer for every row: {scores}. Either the "
@@ -25,26 +25,25 @@ _SENTENCES = {
     "constant": ("", _NOTHING_LEARNED, _NOTHING_LEARNED),
     "axis-aligned tree": (
         "It is better than one axis-aligned tree ({other}): {scores}{sizes}.",
-        "One axis-aligned tree ({other}) is better: {scores}. Its splits are shorter, too: take "
-        "it.",
-        "It cannot be told from one axis-aligned tree ({other}): {scores}{sizes}.",
+        "One axis-aligned tree ({other}) is better: {scores}. Its splits are shorter, too: use it.",
+        "It is not clearly different from one axis-aligned tree ({other}): {scores}{sizes}.",
     ),
     "linear": (
         "It is better than a linear model: {scores}. One sum is not enough.",
-        "A linear model is better: {scores}. Take it.",
-        "A linear model cannot be told from it: {scores}. Nothing says that one sum is not enough; "
-        "take the linear model, it is simpler.",
+        "A linear model is better: {scores}. Use it.",
+        "A linear model is not clearly different: {scores}. One sum may be enough; "
+        "use the linear model, which is simpler.",
     ),
     "ensemble": (
         "The best ensemble ({other}) is worse: {scores}{cost}.",
         "The best ensemble ({other}) is better: {scores}{cost}.",
-        "The best ensemble ({other}) cannot be told from it: {scores}{cost}.",
+        "The best ensemble ({other}) is not clearly different: {scores}{cost}.",
     ),
 }
 
 
 def answer(found: Comparison) -> Answer | None:
-    """Say whether an oblique tree is worth it; None where there is nothing to compare it with.
+    """Return whether an oblique tree is worth it; None without models to compare with.
 
     No: where it is not clearly better than an answer that looks at no column, clearly worse than
     the axis-aligned tree, or not clearly better than the linear model. Yes: where it is clearly
@@ -74,9 +73,9 @@ def sentences(found: Comparison) -> list[str]:
     if len(found.entrants) == 1:
         return [f"{_score(found, lead)}. It was compared with nothing."]
     said = answer(found)
-    lines = [] if said is None else [f"Does an oblique tree pay here? {_HEADLINES[said]}"]
+    lines = [] if said is None else [f"Is an oblique tree worth it here? {_HEADLINES[said]}"]
     lines += [_beside(found, lead, kind) for kind in _SENTENCES]
-    for other in found.ranked:  # another oblique tree, better than the one that speaks for them
+    for other in found.ranked:  # another oblique tree that is clearly better
         if other.kind == lead.kind and other is not lead and found.gain(other, lead).low > 0:
             lines.append(f"Better still: {_score(found, other)}.")
             break
@@ -84,7 +83,7 @@ def sentences(found: Comparison) -> list[str]:
 
 
 def _beside(found: Comparison, lead: ModelResult, kind: str) -> str:
-    """Compare the oblique tree with the best model of a kind; "" where there is none."""
+    """Compare the oblique tree with the best model of a kind; "" if there is none."""
     other = found.best_of(kind)
     if other is None:
         return ""
@@ -118,7 +117,7 @@ def _scores(found: Comparison, lead: ModelResult, other: ModelResult) -> str:
 
 
 def _sizes(one: ModelResult, other: ModelResult) -> str:
-    """Write how many nodes one has in place of another's."""
+    """Describe the numbers of nodes of two models."""
     if one.nodes is None or other.nodes is None:
         return ""
     word = "node" if one.nodes == 1 else "nodes"

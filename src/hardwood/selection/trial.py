@@ -31,7 +31,7 @@ from hardwood.selection.study import STEPS
 
 
 class Unfinished(Exception):
-    """Ends a trial that has no result and does not count: there is no time, or nothing new."""
+    """Ends a trial that does not count, because time is up or nothing is new."""
 
 
 class TrialEstimator:
@@ -66,7 +66,7 @@ class TrialEstimator:
 
 @dataclass(frozen=True)
 class Objective:
-    """What is minimized or maximized over a space."""
+    """The objective of a search."""
 
     estimator: TrialEstimator
     suggest: Suggest

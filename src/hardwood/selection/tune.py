@@ -1,4 +1,4 @@
-"""`hardwood.tune`: the arguments, checked, and the search from beginning to end."""
+"""`hardwood.tune`: checks of the arguments, and the whole search."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hardwood.text.numbers import plural
 
 DEFAULT_TRIALS = 30
 _MAX_SEED = 2**32 - 1
-# Parameters that do not change what is learned: a search may go on with others.
+# Parameters that do not change the result, so a search may continue with other values.
 _INCIDENTAL = {"n_jobs", "verbose", "callbacks"}
 
 
@@ -50,57 +50,56 @@ def tune(
     callbacks: Any = None,
     verbose: int = 0,
 ) -> TuningResult:
-    """Search for good parameters of an estimator, by its score on rows kept for validation.
+    """Search for good hyperparameters of an estimator, by its score on validation rows.
 
     Parameters
     ----------
     estimator
-        What to tune, for example ``DGTClassifier()``. Parameters that are not searched keep their
-        values.
+        The estimator to tune, for example ``DGTClassifier()``. Parameters that are not searched
+        keep their values.
     X, y
-        The rows, as `fit` takes them.
+        The rows, in any form that `fit` accepts.
     sample_weight : array of shape (n,), default=None
-        What each row counts, in learning and in the score.
+        Weight of each row, in the fits and in the score.
     n_trials : int, default=None
-        How many sets of parameters to try: in all, with those of a study that is continued, and no
-        more than there are. None: 30, or all for a grid.
+        Number of sets of parameters to try, including those of a continued study. None: 30, or all
+        points of a grid.
     time_limit : float, default=None
-        Seconds after which no trial begins; those under way end and do not count. One is completed
-        in any case.
+        Seconds after which no trial starts; trials in progress are stopped and do not count. The
+        first trial is always completed.
     space : dict or function, default=None
-        What to try. None: the values of the estimator's paper (`hardwood.selection.SPACES`), less
-        the parameters that the estimator has at another value than their default. A dict from
-        names to lists, to `hardwood.selection.Range` or to `hardwood.selection.When`; or a function
-        that takes Optuna's trial and returns a dict of parameters.
+        The search space. None: the values of the estimator's paper (`hardwood.selection.SPACES`),
+        without parameters that the estimator sets to other values than their defaults. A dict from
+        names to lists, `hardwood.selection.Range` or `hardwood.selection.When`. Or a function that
+        takes Optuna's trial and returns a dict of parameters.
     fixed : list of str, default=()
-        Parameters of the built-in space to hold at the estimator's values although these are the
-        default.
+        Parameters of the built-in space that keep their default values.
     scoring : str or function, default=None
-        What to score by. None: the estimator's loss, the smaller the better. A scorer of
-        scikit-learn by its name, or a function ``(estimator, X, y) -> float``: the larger the
-        better.
+        The metric. None: the estimator's loss; smaller is better. The name of a scikit-learn
+        scorer, or a function ``(estimator, X, y) -> float``; larger is better.
     validation : float, int, tuple, list or splitter, default=0.2
-        Which rows score; the same for all trials. A fraction of the rows, with every class in
-        proportion; a number of folds, over which scores are averaged; rows of their own, ``(X, y)``
-        or ``(X, y, sample_weight)``; a list of ``(train, validation)`` row numbers; or a splitter
-        of scikit-learn.
+        The validation rows, the same for all trials: a fraction of the rows, stratified by class; a
+        number of folds, over which scores are averaged; separate rows, ``(X, y)`` or
+        ``(X, y, sample_weight)``; a list of ``(train, validation)`` row numbers; or a scikit-learn
+        splitter.
     sampler : "tpe", "random", "grid" or sampler of Optuna, default="tpe"
-        How parameters are drawn.
+        How to draw parameters.
     pruner : "median", "halving", None or pruner of Optuna, default="median"
-        What ends hopeless trials early. The validation loss of the first restart is reported to
-        it after some epochs; where the estimator has none, no trial is pruned.
+        How to stop bad trials early, by the validation loss of the first restart after some epochs.
+        Without early stopping in the estimator, no trial is pruned.
     storage : path, URL or storage of Optuna, default=None
-        Where to keep the trials: a file ``.db`` (SQLite) or ``.log`` (journal), or a database. The
-        same call then continues a search that was interrupted in any way. None: in memory.
+        Where to store the trials: a ``.db`` file (SQLite), a ``.log`` file (journal), or a
+        database. The same call then continues an interrupted search. None: in memory.
     study_name : str, default=None
-        Name of the search within the storage. None: that of the estimator's class.
+        Name of the search in the storage. None: the name of the estimator's class.
     random_state : int, RandomState instance or None, default=None
-        Of the validation rows, of what is tried, and of the estimator where its own is None.
+        Seed of the validation rows and of the sampler, and of the estimator if it has none.
     n_jobs : int, default=None
-        Trials made at the same time, on threads; -1 for all processors. With more than one, what is
-        tried depends on which is faster. Threads of each fit are the estimator's ``n_jobs``.
+        Number of trials at the same time, on threads; -1 for all processors. With more than one,
+        the search depends on which trial ends first. The estimator's ``n_jobs`` is the number of
+        threads of each fit.
     refit : bool, default=True
-        Whether to learn with the best parameters from all rows in the end.
+        Whether to fit the best parameters on all rows at the end.
     callbacks : function or list of functions, default=None
         Called with a `FinishedTrial` after every trial; returning True ends the search.
     verbose : int, default=0
@@ -114,15 +113,15 @@ def tune(
     Raises
     ------
     MissingExtraError
-        Where Optuna is not installed.
+        If Optuna is not installed.
     ValueError, TypeError
-        For arguments that make no search, and for a study that searches something else. What a
-        trial raises before any was completed; later it is warned of (`FitFailedWarning`).
+        For invalid arguments, and for a study of another search. An error in a trial is raised if
+        no trial is complete yet; later it becomes a `FitFailedWarning`.
 
     Notes
     -----
-    Ctrl-C ends the search with a `FitInterruptedWarning`: the best parameters so far are learned
-    with and returned. Before the first trial is complete it raises KeyboardInterrupt.
+    Ctrl-C ends the search with a `FitInterruptedWarning`; the best parameters so far are fitted and
+    returned. Before the first trial is complete, it raises KeyboardInterrupt.
 
     Examples
     --------

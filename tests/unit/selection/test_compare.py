@@ -46,7 +46,7 @@ def found():
 
 def test_an_oblique_tree_pays_where_the_boundary_is_slanted(found):
     assert found.answer == "yes"
-    assert found.words.startswith("Does an oblique tree pay here? Yes.")
+    assert found.words.startswith("Is an oblique tree worth it here? Yes.")
     assert "better than one axis-aligned tree (CART)" in found.words
     assert "One sum is not enough" in found.words
     assert found.gain("tree", "CART").low > 0
@@ -363,7 +363,7 @@ def simulated(**means):
     [
         ({"constant": 0.5, "CART": 0.8, "tree": 0.9}, "yes", "better than one axis-aligned"),
         ({"CART": 0.9, "tree": 0.8}, "no", "One axis-aligned tree (CART) is better"),
-        ({"CART": 0.9, "tree": 0.9}, "unclear", "cannot be told from one axis-aligned"),
+        ({"CART": 0.9, "tree": 0.9}, "unclear", "is not clearly different from one axis-aligned"),
         ({"CART": 0.8, "linear": 0.9, "tree": 0.9}, "no", "A linear model cannot be told"),
         ({"linear": 0.95, "tree": 0.9}, "no", "A linear model is better"),
         ({"linear": 0.8, "tree": 0.9}, "yes", "One sum is not enough"),

@@ -364,7 +364,11 @@ def simulated(**means):
         ({"constant": 0.5, "CART": 0.8, "tree": 0.9}, "yes", "better than one axis-aligned"),
         ({"CART": 0.9, "tree": 0.8}, "no", "One axis-aligned tree (CART) is better"),
         ({"CART": 0.9, "tree": 0.9}, "unclear", "is not clearly different from one axis-aligned"),
-        ({"CART": 0.8, "linear": 0.9, "tree": 0.9}, "no", "A linear model cannot be told"),
+        (
+            {"CART": 0.8, "linear": 0.9, "tree": 0.9},
+            "no",
+            "A linear model is not clearly different",
+        ),
         ({"linear": 0.95, "tree": 0.9}, "no", "A linear model is better"),
         ({"linear": 0.8, "tree": 0.9}, "yes", "One sum is not enough"),
         ({"constant": 0.9, "CART": 0.8, "tree": 0.9}, "no", "the same answer for every row"),

@@ -37,6 +37,7 @@ from hardwood.learn.units import splits_in_raw_units
 from hardwood.model import ObliqueTree
 from hardwood.model.structure import TaskKind
 from hardwood.parameters import choice_field, integer_field, real_field
+from hardwood.table.dense_size import check_dense_size
 
 Splitter = Literal["axis", "random", "oc1", "co2"]
 Criterion = Literal["entropy", "gini", "variance"]
@@ -160,6 +161,12 @@ class Greedy(Learner):
         from hardwood import _native
 
         _check_range(task)
+        check_dense_size(
+            len(task.train),
+            task.schema.n_columns,
+            bytes_per_value=6,  # the value and its rank
+            learner="The greedy learner",
+        )
         count_of_row = np.zeros(len(task.y))
         count_of_row[task.train] = count
         answer: dict[str, Any] = _native.fit_greedy(

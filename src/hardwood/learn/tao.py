@@ -68,6 +68,7 @@ from hardwood.learn.units import leaves_in_raw_units, splits_in_raw_units, start
 from hardwood.model import ObliqueTree
 from hardwood.model.structure import TaskKind
 from hardwood.parameters import choice_field, integer_field, is_auto, real_field, switch_field
+from hardwood.table.dense_size import check_dense_size
 
 Leaves = Literal["constant", "linear"]
 Order = Literal["deepest_first", "root_first"]
@@ -340,6 +341,9 @@ class _Part:
     def __init__(self, task: Task, rows: np.ndarray, n_jobs: int) -> None:
         from hardwood import _native
 
+        check_dense_size(
+            len(rows), task.schema.n_columns, bytes_per_value=4, learner="Alternating optimization"
+        )
         self.table = _native.TaoTable(task.schema.encoder, task.matrix, rows, n_jobs)
         self.target = task.y[rows]
         self.weight = task.weight[rows]

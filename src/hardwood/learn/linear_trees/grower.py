@@ -157,7 +157,9 @@ class Grower:
         if self._config.has_linear_growth:
             sizes.add(_SPLIT_FEATURES)
         hessians = fit.hessians(found, is_shared=len(found) > _MOST_HESSIANS)
-        for size, here, sparse in sparse_starts(found, hessians, self._feature[columns], sizes):
+        for size, here, sparse in sparse_starts(
+            found, hessians, self._feature[columns], sorted(sizes)
+        ):
             own = columns[here]
             at = np.append(own, self._X.shape[1])
             few = self._fit_of(node.rows, self._X[np.ix_(node.rows, own)], l2, center[:, own])

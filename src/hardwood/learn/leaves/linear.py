@@ -117,7 +117,7 @@ class LeafFit:
         return P
 
     def _value(self, P: np.ndarray) -> float:
-        rows = self._weight @ _values(self._loss, self._X @ P.T, self._target)
+        rows = self._weight @ row_losses(self._loss, self._X @ P.T, self._target)
         of_prior = 0.0
         if self._prior.n_rows > 0:
             of_prior = self._prior.n_rows * _prior_value(self._loss, P[:, -1], self._prior)
@@ -200,7 +200,7 @@ def _weighted_ridge(X: np.ndarray, z: np.ndarray, h: np.ndarray, l2: float) -> n
     return dual
 
 
-def _values(loss: Loss, f: np.ndarray, target: np.ndarray) -> np.ndarray:
+def row_losses(loss: Loss, f: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Loss of each row (r,); definitions as in ``tests/reference/losses.py``."""
     if isinstance(loss, CrossEntropy):
         top = f.max(axis=1)

@@ -8,7 +8,7 @@ follow, so that no row is read again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 
 import numpy as np
 
@@ -16,7 +16,7 @@ _PART_AT_ONCE = 3  # a third of the features, before prices are computed again
 
 
 def sparse_starts(
-    P: np.ndarray, hessians: np.ndarray, feature: np.ndarray, sizes: Sequence[int]
+    P: np.ndarray, hessians: np.ndarray, feature: np.ndarray, sizes: Collection[int]
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
     """Yield for each size, largest first: the size, the columns that stay and their coefficients.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,7 +68,7 @@ class Growth:
         return min(most, len(self.order) + 1)
 
     def scores(
-        self, X: np.ndarray, sizes: Sequence[int]
+        self, X: np.ndarray, sizes: Collection[int]
     ) -> Iterator[tuple[int, int | None, np.ndarray]]:
         """Yield (leaves, terms, scores (n, k)) for encoded rows and every tree within."""
         ones = np.hstack([X, np.ones((len(X), 1))])
@@ -88,21 +88,35 @@ class Growth:
                 for terms, scores in found.items():
                     yield n_splits + 1, terms, scores.copy()
 
+    def shape(self, n_leaves: int, terms: int | None) -> tuple[int, float]:
+        """Return the most features in a leaf or split, and how many numbers a reader must read.
+
+        A split has a threshold or a set of levels, and counts as two numbers.
+        """
+        splits, leaves = self._nodes(n_leaves)
+        feature = self.task.schema.column_feature
+        models = [leaf.models[terms] for leaf in leaves]
+        used = [np.flatnonzero(model[:, :-1].any(axis=0)) for model in models]
+        most = max(len(np.unique(feature[columns])) for columns in used)
+        n_coefficients = sum(int(np.count_nonzero(model[:, :-1])) for model in models)
+        n_constants = len(leaves) * len(models[0])
+        return max(most, min(len(splits), 1)), 2.0 * len(splits) + n_coefficients + n_constants
+
+    def _nodes(self, n_leaves: int) -> tuple[list[Node], list[Node]]:
+        """Return the splits and the leaves of the tree after the first splits."""
+        splits = list(self.order[: n_leaves - 1])
+        is_split = {id(node) for node in splits}
+        leaves = [child for node in splits for child in node.children if id(child) not in is_split]
+        return splits, leaves or [self.root]
+
     def tree(self, n_leaves: int, terms: int | None) -> ObliqueTree:
         """Return the tree after the first splits, with leaves of so many terms."""
-        splits = list(self.order[: n_leaves - 1])
+        splits, leaves = self._nodes(n_leaves)
         number = {id(node): i for i, node in enumerate(splits)}
-        leaves: list[Node] = []
-        children = np.empty((len(splits), 2), dtype=np.int32)
-        for i, node in enumerate(splits):
-            for side, child in enumerate(node.children):
-                if id(child) in number:
-                    children[i, side] = number[id(child)]
-                else:
-                    leaves.append(child)
-                    children[i, side] = -len(leaves)
-        if not splits:
-            leaves = [self.root]
+        number |= {id(leaf): -1 - i for i, leaf in enumerate(leaves)}
+        children = np.array(
+            [[number[id(child)] for child in node.children] for node in splits], dtype=np.int32
+        ).reshape(-1, 2)
         task, c = self.task, self.task.schema.n_columns
         W = np.array([node.split.weights for node in splits if node.split]).reshape(-1, c)
         b = np.array([node.split.bias for node in splits if node.split])

@@ -1,0 +1,175 @@
+"""Linear trees of every size, with several penalties, measured on held-out rows.
+
+One growth holds a tree of every number of leaves and terms, so that a setting costs one growth per
+fold, however many sizes are compared. The penalty of the root is chosen first, for a single leaf:
+that is a linear model. Then trees are grown with it, by both kinds of growth and with several
+penalties below the root, and last trees with constant leaves, which may be larger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from hardwood.learn.learner import Run
+from hardwood.learn.leaves.linear import row_losses
+from hardwood.learn.linear_tree import TERMS, LinearTree
+from hardwood.learn.linear_trees.growth import Growth
+from hardwood.learn.task import Task
+from hardwood.search.frontier import HeldOut
+
+_LEAF_L2 = (10.0, 1.0, 100.0, 1000.0)
+_PARENT_L2 = (30.0, 3.0, 300.0)
+_LINEAR_SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16)
+_CONSTANT_SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64, 96, 128)
+_LEAST_ROWS = 20  # at a leaf with a linear model, and
+_LEAST_SHARE = 0.005  # this part of all rows
+_LEAST_CONSTANT_ROWS = 5
+_MARGIN = 1.5  # how much longer a growth may take than the last one
+
+OnSetting = Callable[["Setting"], bool]
+"""Called after every setting; a true answer ends the search."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A learner, and what its trees of all sizes lost on held-out rows."""
+
+    learner: LinearTree
+    trees: tuple[SizedTree, ...]
+    seconds: float
+
+    @cached_property
+    def best(self) -> SizedTree:
+        """The size with the smallest mean loss, of rows that count the same."""
+        return min(self.trees, key=lambda tree: float(tree.losses.mean()))
+
+    def __str__(self) -> str:
+        learner = self.learner
+        if learner.max_terms == 0:
+            return "axis-aligned, constant leaves"
+        if learner.max_leaves == 1:
+            return f"one linear leaf, l2 {learner.leaf_l2:g}"
+        splits = "residuals" if learner.growth == "linear" else "the target"
+        return (
+            f"linear leaves, splits by {splits}, "
+            f"l2 {learner.leaf_l2:g} and {learner.parent_l2:g} below"
+        )
+
+
+@dataclass(frozen=True)
+class SizedTree(HeldOut):
+    """A linear tree of one size, and the number of terms that its growth knows it by."""
+
+    terms: int | None = None
+
+
+@dataclass
+class LinearSearch:
+    """Settings of linear trees, tried on folds.
+
+    Parameters
+    ----------
+    folds
+        Tasks with training and validation rows.
+    run
+        Threads, seed and clock.
+    max_leaves, max_terms
+        Limits of all trees; None for none.
+    n_finish
+        How many times the rows of a fold all rows are.
+    """
+
+    folds: Sequence[Task]
+    run: Run
+    max_leaves: int | None = None
+    max_terms: int | None = None
+    n_finish: float = 1.0
+    settings: list[Setting] = field(default_factory=list)
+    _seconds_per_growth: float = 0.0
+
+    def run_all(self, on_setting: OnSetting) -> None:
+        """Try settings until the time is up, or the callback says so."""
+        for learner in self._learners():
+            if self.settings and not self._has_time():
+                return
+            setting = self._tried(learner)
+            self.settings.append(setting)
+            if on_setting(setting):
+                return
+
+    @property
+    def trees(self) -> list[tuple[LinearTree, SizedTree]]:
+        """All trees that were measured, with their learners."""
+        return [(s.learner, tree) for s in self.settings for tree in s.trees]
+
+    @property
+    def finish_seconds(self) -> float:
+        """What it will probably take to grow a tree from all rows."""
+        return self._seconds_per_growth * self.n_finish
+
+    def grown(self, learner: LinearTree, task: Task) -> Growth:
+        """Grow a tree from all rows of a task."""
+        return learner.grow(task, self.run, self._terms(learner))
+
+    def _learners(self) -> Iterator[LinearTree]:
+        n_rows = len(self.folds[0].train)
+        least = max(_LEAST_ROWS, int(_LEAST_SHARE * n_rows))
+        base = LinearTree(max_leaves=1, min_samples_leaf=least)
+        if self.max_terms != 0:
+            for l2 in _LEAF_L2:
+                yield replace(base, leaf_l2=l2)
+            root = min(self.settings, key=lambda setting: float(setting.best.losses.mean()))
+            trees = replace(root.learner, max_leaves=self._most(_LINEAR_SIZES))
+            if trees.max_leaves > 1:
+                for parent_l2 in _PARENT_L2:
+                    for growth in ("linear", "constant"):
+                        yield replace(trees, parent_l2=parent_l2, growth=growth)
+        yield LinearTree(
+            max_leaves=self._most(_CONSTANT_SIZES),
+            max_terms=0,
+            growth="constant",
+            min_samples_leaf=min(least, _LEAST_CONSTANT_ROWS),
+        )
+
+    def _most(self, sizes: Sequence[int]) -> int:
+        return max(sizes) if self.max_leaves is None else min(max(sizes), self.max_leaves)
+
+    def _terms(self, learner: LinearTree) -> tuple[int | None, ...]:
+        if learner.max_terms == 0:
+            return (0,)
+        if self.max_terms is None:
+            return (*TERMS, None)
+        return tuple(t for t in TERMS if t <= self.max_terms) or (self.max_terms,)
+
+    def _has_time(self) -> bool:
+        clock = self.run.clock
+        needed = self._seconds_per_growth * len(self.folds) * _MARGIN + self.finish_seconds
+        return clock.has(needed)
+
+    def _tried(self, learner: LinearTree) -> Setting:
+        begun = self.run.clock.spent
+        sizes = _CONSTANT_SIZES if learner.max_terms == 0 else _LINEAR_SIZES
+        wanted = {min(size, learner.max_leaves) for size in sizes} | {learner.max_leaves}
+        losses: dict[tuple[int, int | None], list[np.ndarray]] = {}
+        shapes: dict[tuple[int, int | None], tuple[int, float]] = {}
+        for task in self.folds:
+            growth = learner.grow(task, self.run, self._terms(learner))
+            X = task.encoded(task.valid).astype(np.float64)
+            target = task.y[task.valid].astype(np.float64)
+            for n_leaves, terms, scores in growth.scores(X, wanted):
+                lost = row_losses(task.loss, scores, target)
+                losses.setdefault((n_leaves, terms), []).append(lost)
+                shapes.setdefault((n_leaves, terms), growth.shape(n_leaves, terms))
+        seconds = self.run.clock.spent - begun
+        if learner.max_terms != 0 and learner.max_leaves > 1:
+            self._seconds_per_growth = max(self._seconds_per_growth, seconds / len(self.folds))
+        trees = tuple(
+            SizedTree(key[0], *shapes[key], np.concatenate(parts), terms=key[1])
+            for key, parts in losses.items()
+            if len(parts) == len(self.folds)
+        )
+        return Setting(learner, trees, seconds)

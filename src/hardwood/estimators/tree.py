@@ -8,10 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from sklearn.utils.validation import check_is_fitted
+
 from hardwood.estimators import base
 from hardwood.learn.learner import Learner
+from hardwood.model import ObliqueTree
 from hardwood.search.best_tree import BestTree, TreeParameters
 from hardwood.search.fit_report import FitReport
+from hardwood.search.frontier import Frontier
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -23,6 +27,20 @@ class _Searched(base.TreeEstimator):
     """The attributes of a fitted search."""
 
     fit_report_: FitReport
+    frontier_: Frontier
+
+    def at(self, max_leaves: int | None = None, max_terms: int | None = None) -> ObliqueTree:
+        """Return the best tree of the frontier within limits.
+
+        Raises
+        ------
+        ValueError
+            If no tree is as small, or if the search had only one kind of leaves.
+        """
+        check_is_fitted(self)
+        if "frontier_" not in vars(self):
+            raise ValueError('only leaves="auto" keeps the best tree of every size')
+        return self.frontier_.at(max_leaves, max_terms)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -35,10 +53,20 @@ class TreeClassifier(_TreeParameters, _Searched, base.SingleTreeClassifier):
 
     Parameters
     ----------
-    max_depth : int, default=8
-        Maximum depth, 1 to 16.
-    leaves : "constant" or "linear", default="constant"
-        Whether a leaf predicts a constant per output or a linear function of the columns.
+    max_depth : int or None, default=None
+        Maximum depth, 1 to 16; None: as deep as validation prefers.
+    max_leaves : int or None, default=None
+        Maximum number of leaves; None for no limit.
+    max_terms : int or None, default=None
+        Maximum number of features in a leaf or a split; None for no limit.
+    leaves : "auto", "constant" or "linear", default="auto"
+        What a leaf predicts: a constant per output, or a linear function of the columns. "auto":
+        both compete, and so does a single linear leaf, which is a linear model.
+    prefer : "balanced", "accuracy" or "readable", default="balanced"
+        Which tree to choose with leaves="auto". "balanced": the smallest tree within one standard
+        error of the best; the size counts every number that a reader must read. "accuracy": the
+        tree with the smallest held-out loss. "readable": the best tree with at most 12 leaves and 3
+        features in a leaf or split.
     max_features_per_split : int, default=None
         Maximum number of features per split, for splits that are easy to read; None for no limit.
     teacher : "auto", estimator or None, default="auto"
@@ -46,15 +74,16 @@ class TreeClassifier(_TreeParameters, _Searched, base.SingleTreeClassifier):
         rows, that the tree is trained on. "auto": three small neural networks, unless they are
         clearly worse than the best tree without them. A fitted scikit-learn estimator is used as it
         is; an unfitted one is fitted on the training rows. None: no distillation.
-    time_limit : float or None, default=60.0
+    time_limit : float or None, default=20.0
         Maximum seconds for a fit, to within 10 %. It stops earlier if nothing improves. How many
         candidates fit into the time differs between runs; for a reproducible tree, bit for bit,
         pass None, and perhaps `max_trials`.
     max_trials : int, default=None
         Maximum number of candidates; None for no limit.
     scoring : str or function, default=None
-        The validation score of a candidate: None for accuracy, or a scorer of scikit-learn, such as
-        "roc_auc" or "neg_log_loss"; larger is better.
+        The validation score of a candidate: None, or a scorer of scikit-learn, such as "roc_auc";
+        larger is better. None: with leaves="auto" trees are compared by their log loss, else by
+        their accuracy.
     validation_fraction : float, default=0.2
         Fraction of the rows to hold out for validation, stratified by class. Tables with fewer than
         1,500 distinct rows use 4-fold cross-validation instead.
@@ -77,6 +106,8 @@ class TreeClassifier(_TreeParameters, _Searched, base.SingleTreeClassifier):
         The tree, simplified.
     classes_ : ndarray of shape (n_classes,)
         The classes; for a multilabel target, the label indices.
+    frontier_ : Frontier
+        With leaves="auto": the best tree of every size, with held-out losses; ``print`` it.
     fit_report_ : FitReport
         The candidates with their scores, and why the search stopped: ``print`` it.
     n_features_in_ : int

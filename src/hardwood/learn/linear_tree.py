@@ -52,8 +52,8 @@ class LinearTree(Learner):
 
     Parameters
     ----------
-    max_leaves
-        At most.
+    max_depth, max_leaves
+        At most; None for any depth.
     max_terms
         Features in the model of a leaf, at most; None: all.
     leaf_l2, parent_l2
@@ -69,6 +69,7 @@ class LinearTree(Learner):
     takes_start: ClassVar[bool] = False
     losses: ClassVar[frozenset[str]] = LEAF_LOSSES
 
+    max_depth: int | None = integer_field(None, 1, or_none=True)
     max_leaves: int = integer_field(8, 1)
     max_terms: int | None = integer_field(None, 0, or_none=True)
     leaf_l2: float = real_field(10.0, 0)
@@ -85,6 +86,7 @@ class LinearTree(Learner):
     def grow(self, task: Task, run: Run, terms: Sequence[int | None] = (*TERMS, None)) -> Growth:
         """Grow a tree from the training rows, with models of each of these numbers of terms."""
         settings = GrowthSettings(
+            self.max_depth,
             self.max_leaves,
             self.leaf_l2,
             self.parent_l2,

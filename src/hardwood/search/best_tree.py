@@ -5,25 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
 from hardwood.clock import Clock
 from hardwood.learn.learner import Learned, Learner, Run, Start
-from hardwood.learn.tao import Leaves
 from hardwood.learn.task import Task
 from hardwood.model import ObliqueTree
 from hardwood.parameters import choice_field, integer_field, unchecked_field
 from hardwood.search.candidates import CandidateBuilder, OutOfTime
 from hardwood.search.distill import Teacher, check_teacher, fitted_teacher, train_networks
 from hardwood.search.fit_report import FitReport, Trial
+from hardwood.search.frontier import READABLE_TERMS, Preference
+from hardwood.search.frontier_search import FrontierSearch
+from hardwood.search.linear_search import LinearSearch
 from hardwood.search.scorer import Scorer
 from hardwood.search.tree_search import CandidateResult, Limits, TreeSearch
 from hardwood.table.split import validation_folds
 from hardwood.text.numbers import format_number
 
+LeafKind = Literal["auto", "constant", "linear"]
+
 MAX_DEPTH = 16
+_OBLIQUE_DEPTH = 8  # of trees with constant leaves, where no depth is given
 _MAX_TRIALS = 100_000
 # Tables with fewer distinct rows are scored by cross-validation: one validation part is too noisy.
 _FOLDED_BELOW = 1_500
@@ -39,11 +44,14 @@ _LAST_SWEEPS = 3
 class TreeParameters:
     """Parameters of `TreeClassifier` and `TreeRegressor`; they load without scikit-learn."""
 
-    max_depth: int = 8
-    leaves: Leaves = "constant"
+    max_depth: int | None = None
+    max_leaves: int | None = None
+    max_terms: int | None = None
+    leaves: LeafKind = "auto"
+    prefer: Preference = "balanced"
     max_features_per_split: int | None = None
     teacher: Any = "auto"
-    time_limit: float | None = 60.0
+    time_limit: float | None = 20.0
     max_trials: int | None = None
     scoring: Any = None
     validation_fraction: float = 0.2
@@ -59,8 +67,11 @@ class BestTree(Learner):
 
     takes_start: ClassVar[bool] = False
 
-    max_depth: int = integer_field(8, 1, MAX_DEPTH)
-    leaves: Leaves = choice_field("constant", ("constant", "linear"))
+    max_depth: int | None = integer_field(None, 1, MAX_DEPTH, or_none=True)
+    max_leaves: int | None = integer_field(None, 1, or_none=True)
+    max_terms: int | None = integer_field(None, 0, or_none=True)
+    leaves: LeafKind = choice_field("auto", get_args(LeafKind))
+    prefer: Preference = choice_field("balanced", get_args(Preference))
     max_features_per_split: int | None = integer_field(None, 1, or_none=True)
     teacher: Any = unchecked_field("auto", "object", or_none=True, or_auto=True)
     max_trials: int | None = integer_field(None, 1, _MAX_TRIALS, or_none=True)
@@ -79,13 +90,17 @@ class BestTree(Learner):
             task,
             CandidateBuilder(run.n_jobs, run.seed, run.clock),
             scorer,
-            Limits(self.max_depth, self.leaves, self.max_features_per_split, self.max_trials),
+            self._limits,
             folds,
             _teacher_maker(self.teacher, task, run.seed, run.clock),
             (len(task.train) + len(task.valid)) / len(folds[0].train),
             run.callbacks,
             replace(task, valid=folds[0].valid) if is_sampled else None,
         )
+        if self.leaves == "auto":
+            return self._frontier_search(task, run, search).fit(
+                _describe_rows(folds, task, has_finalists=False)
+            )
         search.run()
         n_before = len(search.trials)
         if is_sampled:
@@ -112,6 +127,39 @@ class BestTree(Learner):
                 "resolved": {"candidate": str(best.candidate)},
             },
             keeps_unreached=best.candidate.has_soft_leaves,
+        )
+
+    @property
+    def _limits(self) -> Limits:
+        """The limits of oblique trees."""
+        terms = [self.max_features_per_split, self.max_terms]
+        if self.prefer == "readable":
+            terms.append(READABLE_TERMS)
+        return Limits(
+            self.max_depth or _OBLIQUE_DEPTH,
+            "linear" if self.leaves == "linear" else "constant",
+            min((most for most in terms if most is not None), default=None),
+            self.max_trials,
+        )
+
+    def _frontier_search(self, task: Task, run: Run, oblique: TreeSearch) -> FrontierSearch:
+        linear = LinearSearch(
+            oblique.folds,
+            run,
+            self.max_depth,
+            self.max_leaves,
+            self.max_terms,
+            oblique.finish_ratio,
+        )
+        return FrontierSearch(
+            task,
+            run,
+            oblique.scorer,
+            linear,
+            oblique if self.max_leaves is None else None,
+            self.prefer,
+            _finished,
+            self.max_trials,
         )
 
     @property

@@ -36,11 +36,12 @@ OnSetting = Callable[["Setting"], bool]
 
 @dataclass(frozen=True)
 class Setting:
-    """A learner, and what its trees of all sizes lost on held-out rows."""
+    """A learner, the losses of its trees of all sizes on held-out rows, and its growths."""
 
     learner: LinearTree
     trees: tuple[SizedTree, ...]
     seconds: float
+    growths: tuple[Growth, ...]
 
     @cached_property
     def best(self) -> SizedTree:
@@ -77,7 +78,7 @@ class LinearSearch:
         Tasks with training and validation rows.
     run
         Threads, seed and clock.
-    max_leaves, max_terms
+    max_depth, max_leaves, max_terms
         Limits of all trees; None for none.
     n_finish
         How many times the rows of a fold all rows are.
@@ -85,6 +86,7 @@ class LinearSearch:
 
     folds: Sequence[Task]
     run: Run
+    max_depth: int | None = None
     max_leaves: int | None = None
     max_terms: int | None = None
     n_finish: float = 1.0
@@ -118,7 +120,7 @@ class LinearSearch:
     def _learners(self) -> Iterator[LinearTree]:
         n_rows = len(self.folds[0].train)
         least = max(_LEAST_ROWS, int(_LEAST_SHARE * n_rows))
-        base = LinearTree(max_leaves=1, min_samples_leaf=least)
+        base = LinearTree(max_depth=self.max_depth, max_leaves=1, min_samples_leaf=least)
         if self.max_terms != 0:
             for l2 in _LEAF_L2:
                 yield replace(base, leaf_l2=l2)
@@ -129,6 +131,7 @@ class LinearSearch:
                     for growth in ("linear", "constant"):
                         yield replace(trees, parent_l2=parent_l2, growth=growth)
         yield LinearTree(
+            max_depth=self.max_depth,
             max_leaves=self._most(_CONSTANT_SIZES),
             max_terms=0,
             growth="constant",
@@ -156,8 +159,10 @@ class LinearSearch:
         wanted = {min(size, learner.max_leaves) for size in sizes} | {learner.max_leaves}
         losses: dict[tuple[int, int | None], list[np.ndarray]] = {}
         shapes: dict[tuple[int, int | None], tuple[int, float]] = {}
+        growths = []
         for task in self.folds:
             growth = learner.grow(task, self.run, self._terms(learner))
+            growths.append(growth)
             X = task.encoded(task.valid).astype(np.float64)
             target = task.y[task.valid].astype(np.float64)
             for n_leaves, terms, scores in growth.scores(X, wanted):
@@ -172,4 +177,4 @@ class LinearSearch:
             for key, parts in losses.items()
             if len(parts) == len(self.folds)
         )
-        return Setting(learner, trees, seconds)
+        return Setting(learner, trees, seconds, tuple(growths))

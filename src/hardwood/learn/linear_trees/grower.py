@@ -30,6 +30,7 @@ _LEVEL_ROWS = 1.0  # of no slope, that each level has besides its own when level
 class GrowthSettings:
     """What growth depends on, besides the rows; `LinearTree` says what each means."""
 
+    max_depth: int | None
     max_leaves: int
     leaf_l2: float
     parent_l2: float
@@ -104,6 +105,7 @@ class Grower:
             rows,
             {0: np.hstack([np.zeros((len(constant), self._X.shape[1])), constant[:, None]])},
             constant,
+            depth=0 if parent is None else parent.depth + 1,
         )
         if self._terms != [0]:
             self._add_models(node, parent)
@@ -177,7 +179,7 @@ class Grower:
         from hardwood import _native
 
         rows, least = node.rows, self._config.min_samples_leaf
-        if self._count[rows].sum() < 2 * least:
+        if self._count[rows].sum() < 2 * least or node.depth == self._config.max_depth:
             return 0.0, None
         P, columns = self._moving_model(node)
         X = self._X[np.ix_(rows, columns)]

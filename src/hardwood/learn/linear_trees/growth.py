@@ -27,6 +27,8 @@ class Node:
         The prediction of a constant leaf, as scores (k,).
     full
         The model of all features; None where only constants are wanted.
+    depth
+        Splits on the path from the root.
     gain, split
         The best split, and what it gains; 0 and None without one.
     children
@@ -37,6 +39,7 @@ class Node:
     models: dict[int | None, np.ndarray]
     constant: np.ndarray
     full: np.ndarray | None = None
+    depth: int = 0
     gain: float = 0.0
     split: NodeSplit | None = None
     children: tuple[Node, ...] = ()

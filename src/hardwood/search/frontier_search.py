@@ -1,0 +1,349 @@
+"""Linear trees and oblique trees with constant leaves compete; the frontier keeps every size.
+
+Linear trees come first: they cost little, and a single linear leaf is a linear model. Oblique trees
+follow, as in `hardwood.search.tree_search`, until they are clearly worse. All of them are compared
+by their losses on the same held-out rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hardwood.learn.finish import outputs_of
+from hardwood.learn.learner import Learned, Run
+from hardwood.learn.linear_tree import LinearTree
+from hardwood.learn.linear_trees.growth import Growth
+from hardwood.learn.task import Task
+from hardwood.model import ObliqueTree
+from hardwood.search.fit_report import FitReport, Trial
+from hardwood.search.frontier import (
+    Frontier,
+    FrontierPoint,
+    HeldOut,
+    Preference,
+    chosen,
+    pareto,
+    standard_error,
+)
+from hardwood.search.linear_search import LinearSearch, Setting, SizedTree
+from hardwood.search.scorer import Scorer
+from hardwood.search.tree_search import CandidateResult, TreeSearch
+from hardwood.text.numbers import format_number, plural
+
+_CLEARLY = 2.0  # standard errors that an oblique tree may be worse before the search gives it up
+_OBLIQUE_TRIALS = 4  # of oblique trees, before that is asked
+_LEAST_PROBABILITY = 1e-3  # that counts in a log loss: leaves of few rows may hold a zero
+
+Finish = Callable[[TreeSearch, CandidateResult, Task], tuple[ObliqueTree, str]]
+
+
+@dataclass(frozen=True)
+class ObliqueResult(HeldOut):
+    """The best oblique tree with constant leaves."""
+
+    result: CandidateResult | None = None
+
+
+@dataclass
+class FrontierSearch:
+    """One fit: the linear search, the oblique one, and what is chosen of both.
+
+    Parameters
+    ----------
+    task, run, scorer
+        What is learned, how, and the score that trials report.
+    linear, oblique
+        The two searches, over the same folds; `oblique` is None for linear trees alone.
+    prefer
+        What is chosen.
+    finish
+        Fits an oblique tree to all rows.
+    """
+
+    task: Task
+    run: Run
+    scorer: Scorer
+    linear: LinearSearch
+    oblique: TreeSearch | None
+    prefer: Preference
+    finish: Finish
+    max_trials: int | None = None
+    interrupted: bool = False
+    ending: str = ""
+
+    def fit(self, rows_note: str) -> Learned:
+        """Search, choose, and fit to all rows."""
+        self._search()
+        trees = self._trees()
+        place = self._place(trees)
+        growths: dict[LinearTree, Growth] = {}
+        tree, finish = self._final(trees[place], growths)
+        points = self._points(trees, place, tree, growths)
+        report = FitReport(
+            tuple(self._trials),
+            self._words(trees[place]),
+            self.scorer.name,
+            self.oblique.teacher_note if self.oblique else "",
+            rows_note,
+            self.ending,
+            f"{self._choice_note(trees, place)}\n{finish}",
+            self.run.clock.spent,
+        )
+        kept = trees[place]
+        oblique = kept.result if isinstance(kept, ObliqueResult) else None
+        return Learned(
+            tree,
+            history=None,
+            interrupted=self.interrupted,
+            facts={"fit_report": report, "frontier": Frontier(points, self._metric)},
+            record={
+                "validation_rows": len(self.linear.folds[0].valid),
+                "resolved": {"candidate": self._words(trees[place])},
+            },
+            keeps_unreached=oblique is not None and oblique.candidate.has_soft_leaves,
+        )
+
+    # --- the search --------------------------------------------------------------------------
+
+    def _search(self) -> None:
+        try:
+            self.linear.run_all(self._note_setting)
+            if self.oblique is not None and not self._is_over():
+                self._search_oblique()
+        except KeyboardInterrupt:
+            if not self.linear.settings:
+                raise
+            self.interrupted, self.ending = True, "Interrupted by the user."
+        self.ending = self.ending or "Every kind of tree was tried."
+
+    def _search_oblique(self) -> None:
+        assert self.oblique is not None
+        self.oblique.trials = self._trials
+        self.oblique.on_trial = (*self.oblique.on_trial, self._gives_up)
+        self.oblique.run()
+        self.interrupted = self.oblique.interrupted
+        self.ending = self.ending or self.oblique.ending
+
+    def _gives_up(self, trial: Trial) -> bool:
+        """Whether oblique trees are clearly worse than linear ones."""
+        assert self.oblique is not None
+        n_oblique = sum(
+            not group.candidate.is_axis_aligned for group in self.oblique.groups.values()
+        )
+        if n_oblique < _OBLIQUE_TRIALS:
+            return False
+        best = min((t for _, t in self.linear.trees), key=lambda t: float(t.losses.mean()))
+        worse = self._losses(self.oblique.best) - best.losses
+        mean = float(np.average(worse, weights=self._weight))
+        if mean > _CLEARLY * standard_error(worse, self._weight):
+            self.ending = "Stopped: oblique trees with constant leaves were clearly worse."
+            return True
+        return False
+
+    def _note_setting(self, setting: Setting) -> bool:
+        """Report a setting as a trial; whether the search is to end."""
+        best = setting.best
+        is_best = all(
+            other.best.losses.mean() > best.losses.mean() for other in self.linear.settings[:-1]
+        )
+        trees = [growth.tree(best.n_leaves, best.terms) for growth in setting.growths]
+        train, valid = (
+            float(np.mean([self._score(tree, fold, part) for tree, fold in self._by_fold(trees)]))
+            for part in ("train", "valid")
+        )
+        trial = Trial(
+            len(self._trials) + 1,
+            str(setting),
+            float(np.mean([tree.depth for tree in trees])),
+            best.n_leaves,
+            train,
+            valid,
+            "best so far" if is_best else "not better",
+            setting.seconds,
+        )
+        self._trials.append(trial)
+        if self.run.hears(trial):
+            self.ending = "Stopped by a callback."
+        return self._is_over()
+
+    def _by_fold(self, trees: Sequence[ObliqueTree]) -> Iterator[tuple[ObliqueTree, Task]]:
+        return zip(trees, self.linear.folds, strict=True)
+
+    def _score(self, tree: ObliqueTree, task: Task, part: str) -> float:
+        rows = getattr(task, part)
+        outputs = outputs_of(tree, task.matrix, rows, self.run.n_jobs)
+        return self.scorer.score(outputs, task.target[rows], task.weight[rows])
+
+    def _is_over(self) -> bool:
+        if self.max_trials is not None and len(self._trials) >= self.max_trials:
+            self.ending = "Stopped at max_trials."
+        return bool(self.ending)
+
+    def __post_init__(self) -> None:
+        self._trials: list[Trial] = []
+        folds = self.linear.folds
+        self._weight = np.concatenate([fold.weight[fold.valid] for fold in folds]).astype(float)
+        self._metric = "squared error" if self.task.kind == "regression" else "log loss"
+
+    # --- the choice --------------------------------------------------------------------------
+
+    def _trees(self) -> list[HeldOut]:
+        trees: list[HeldOut] = [tree for _, tree in self.linear.trees]
+        if self.oblique is not None and self.oblique.groups:
+            best = self.oblique.best
+            shape = [_shape(tree) for tree in best.trees]
+            trees.append(
+                ObliqueResult(
+                    round(np.mean([s[0] for s in shape])),
+                    max(s[1] for s in shape),
+                    float(np.mean([s[2] for s in shape])),
+                    self._losses(best),
+                    best,
+                )
+            )
+        return trees
+
+    def _place(self, trees: list[HeldOut]) -> int:
+        """Choose by the loss, or by the user's own scoring among the best tree of each size."""
+        if self.scorer.function is None:
+            return chosen(trees, self._weight, self.prefer)
+        places = {*pareto(trees, self._weight), len(trees) - 1}
+        return max(sorted(places), key=lambda i: self._score_of(trees[i]))
+
+    def _score_of(self, tree: HeldOut) -> float:
+        if isinstance(tree, ObliqueResult):
+            assert tree.result is not None
+            return tree.result.validation_score
+        assert isinstance(tree, SizedTree)
+        setting = next(s for s in self.linear.settings if any(each is tree for each in s.trees))
+        trees = [growth.tree(tree.n_leaves, tree.terms) for growth in setting.growths]
+        scores = [self._score(each, fold, "valid") for each, fold in self._by_fold(trees)]
+        return float(np.mean(scores))
+
+    def _losses(self, result: CandidateResult) -> np.ndarray:
+        """Return the losses of a candidate's trees on the held-out rows of their folds."""
+        parts = []
+        for tree, fold in zip(result.trees, self.linear.folds, strict=True):
+            outputs = outputs_of(tree, fold.matrix, fold.valid, self.run.n_jobs)
+            parts.append(_losses_of(outputs, fold))
+        return np.concatenate(parts)
+
+    def _learner_of(self, tree: HeldOut) -> LinearTree:
+        return next(learner for learner, each in self.linear.trees if each is tree)
+
+    def _words(self, tree: HeldOut) -> str:
+        if isinstance(tree, ObliqueResult):
+            assert self.oblique is not None
+            assert tree.result is not None
+            return self.oblique.describe(tree.result.candidate)
+        return next(str(s) for s in self.linear.settings if any(each is tree for each in s.trees))
+
+    def _choice_note(self, trees: list[HeldOut], place: int) -> str:
+        """Say what the other preferences would have chosen."""
+        notes = []
+        for preference in ("balanced", "accuracy", "readable"):
+            other = trees[chosen(trees, self._weight, preference)]
+            loss = float(np.average(other.losses, weights=self._weight))
+            notes.append(
+                f"{preference}: {plural(other.n_leaves, 'leaf')}, {plural(other.n_terms, 'term')}, "
+                f"{self._metric} {format_number(loss)}"
+            )
+        return f'Chosen by prefer="{self.prefer}". By preference: {"; ".join(notes)}.'
+
+    # --- all rows ----------------------------------------------------------------------------
+
+    def _final(self, tree: HeldOut, growths: dict[LinearTree, Growth]) -> tuple[ObliqueTree, str]:
+        if isinstance(tree, ObliqueResult):
+            assert self.oblique is not None
+            assert tree.result is not None
+            return self.finish(self.oblique, tree.result, self.task)
+        assert isinstance(tree, SizedTree)
+        learner = self._learner_of(tree)
+        note = "Refitted on all rows."
+        if self.interrupted:
+            note = "Not fitted to all rows: the fit was interrupted."
+            growths[learner] = self._first_growth(learner)
+        else:
+            try:
+                growths[learner] = self.linear.grown(learner, self._all_rows)
+            except KeyboardInterrupt:
+                self.interrupted = True
+                note = "Not fitted to all rows: the fit was interrupted."
+                growths[learner] = self._first_growth(learner)
+        return growths[learner].tree(tree.n_leaves, tree.terms), note
+
+    def _first_growth(self, learner: LinearTree) -> Growth:
+        return next(s.growths[0] for s in self.linear.settings if s.learner is learner)
+
+    @property
+    def _all_rows(self) -> Task:
+        train = np.concatenate([self.task.train, self.task.valid])
+        return replace(self.task, train=train, valid=self.task.valid[:0])
+
+    def _points(
+        self,
+        trees: list[HeldOut],
+        place: int,
+        tree: ObliqueTree,
+        growths: dict[LinearTree, Growth],
+    ) -> tuple[FrontierPoint, ...]:
+        """Return the trees that no smaller one beats, as far as there is time to fit them."""
+        best = min(trees, key=lambda each: float(np.average(each.losses, weights=self._weight)))
+        found = []
+        for i in sorted({*pareto(trees, self._weight), place}, key=lambda i: trees[i].size):
+            each = trees[i]
+            own = tree if i == place else self._tree_of(each, growths)
+            if own is None:
+                continue
+            found.append(
+                FrontierPoint(
+                    each.n_leaves,
+                    each.n_terms,
+                    each.size,
+                    float(np.average(each.losses, weights=self._weight)),
+                    standard_error(each.losses - best.losses, self._weight),
+                    i == place,
+                    own,
+                )
+            )
+        return tuple(found)
+
+    def _tree_of(self, tree: HeldOut, growths: dict[LinearTree, Growth]) -> ObliqueTree | None:
+        if not isinstance(tree, SizedTree) or self.interrupted:
+            return None
+        learner = self._learner_of(tree)
+        if learner not in growths:
+            if not self.run.clock.has(self.linear.finish_seconds):
+                return None
+            try:
+                growths[learner] = self.linear.grown(learner, self._all_rows)
+            except KeyboardInterrupt:
+                self.interrupted = True
+                return None
+        return growths[learner].tree(tree.n_leaves, tree.terms)
+
+
+def _shape(tree: ObliqueTree) -> tuple[int, int, float]:
+    """Return the leaves, the most features in a split, and the numbers to read."""
+    feature = tree.schema.column_feature
+    used = [len(np.unique(feature[np.flatnonzero(weights)])) for weights in tree.weights]
+    n_numbers = np.count_nonzero(tree.weights) + len(tree.bias)
+    n_values = tree.values.shape[1] - (tree.task == "classification")
+    return tree.n_leaves, max(used, default=0), float(n_numbers + tree.n_leaves * n_values)
+
+
+def _losses_of(outputs: np.ndarray, task: Task) -> np.ndarray:
+    """Return the loss of each validation row, in the units of the task's loss."""
+    target = task.target[task.valid]
+    if task.kind == "regression":
+        scaled: np.ndarray = ((outputs - target) / task.target_scale) ** 2
+        return scaled.mean(axis=1)
+    p = np.clip(outputs, _LEAST_PROBABILITY, 1 - _LEAST_PROBABILITY)
+    if task.kind == "classification":
+        p = p / p.sum(axis=1, keepdims=True)
+        losses: np.ndarray = -np.log(p[np.arange(len(p)), target[:, 0].astype(np.int64)])
+        return losses
+    return np.asarray(-np.where(target == 1, np.log(p), np.log(1 - p)).mean(axis=1))

@@ -1,4 +1,4 @@
-"""`TreeClassifier` and `TreeRegressor`: the search for the best tree."""
+"""`TreeClassifier` and `TreeRegressor` with one kind of leaves: the search for oblique trees."""
 
 from __future__ import annotations
 
@@ -23,7 +23,13 @@ from hardwood.search.augment import Augmentation
 from hardwood.search.candidates import Candidate
 from hardwood.search.tree_search import TreeSearch
 
-SHORT = {"time_limit": None, "max_depth": 2, "random_state": 0, "teacher": None}
+SHORT = {
+    "leaves": "constant",
+    "time_limit": None,
+    "max_depth": 2,
+    "random_state": 0,
+    "teacher": None,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +53,9 @@ def wedges():
 
 
 def short(**options) -> TreeClassifier:
-    return TreeClassifier(**{"time_limit": None, "max_depth": 3, "random_state": 0, **options})
+    return TreeClassifier(
+        **{"leaves": "constant", "time_limit": None, "max_depth": 3, "random_state": 0, **options}
+    )
 
 
 @pytest.fixture
@@ -152,7 +160,12 @@ def test_large_tables_of_numbers_and_sparse_ones(many_rows, leaves):
     X, _ = many_rows
     y = np.abs(X[:, 0] - X[:, 1])
     model = TreeRegressor(
-        time_limit=None, max_trials=14, max_depth=3, teacher=None, leaves=leaves, random_state=0
+        time_limit=None,
+        max_trials=14,
+        max_depth=3,
+        teacher=None,
+        leaves=leaves,
+        random_state=0,
     )
     report = model.fit(sparse.csr_array(X), y).fit_report_
     assert any(trial.candidate.endswith("1,280 rows") for trial in report.trials)
@@ -375,7 +388,7 @@ def test_without_a_limit_the_search_ends_after_all_candidates(iris):
 
 
 def test_even_without_time_there_is_a_tree(iris):
-    model = TreeClassifier(time_limit=1e-9, random_state=0).fit(*iris)
+    model = TreeClassifier(leaves="constant", time_limit=1e-9, random_state=0).fit(*iris)
     assert model.fit_report_.ending == "Stopped at time_limit."
     assert len(model.fit_report_.trials) == 1
     assert model.predict(iris[0]).shape == (150,)
@@ -463,7 +476,7 @@ def test_splits_use_no_more_features_than_allowed(wedges):
 def test_numbers_whose_squares_overflow_or_vanish(unit):
     X, y = load_diabetes(return_X_y=True)
     options = {"time_limit": None, "max_trials": 8, "max_depth": 3, "random_state": 0}
-    model = TreeRegressor(**options, teacher=None)
+    model = TreeRegressor(leaves="constant", **options, teacher=None)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         report = model.fit(X, y / y.max() * unit).fit_report_
@@ -475,7 +488,7 @@ def test_linear_leaves_for_regression():
     X = random.normal(size=(1600, 3))
     y = np.where(X[:, 0] + X[:, 1] > 0, 3 * X[:, 2], -X[:, 1]) + 0.1 * random.normal(size=1600)
     options = {"time_limit": None, "max_trials": 12, "max_depth": 3, "random_state": 0}
-    constant = TreeRegressor(**options, teacher=None).fit(X, y)
+    constant = TreeRegressor(leaves="constant", **options, teacher=None).fit(X, y)
     linear = TreeRegressor(**options, teacher=None, leaves="linear").fit(X, y)
     assert linear.tree_.has_linear_leaves
     assert linear.score(X, y) > max(0.95, constant.score(X, y))
@@ -524,7 +537,9 @@ def test_multilabel_and_multioutput_targets(iris):
     model = short(max_trials=8).fit(X, labels)
     assert model.predict(X).shape == (150, 2)
     assert model.score(X, labels) > 0.8
-    regressor = TreeRegressor(time_limit=None, max_trials=8, max_depth=3, random_state=0)
+    regressor = TreeRegressor(
+        leaves="constant", time_limit=None, max_trials=8, max_depth=3, random_state=0
+    )
     assert regressor.fit(X[:, :2], X[:, 2:]).predict(X[:, :2]).shape == (150, 2)
     assert regressor.score(X[:, :2], X[:, 2:]) > 0.6
 
@@ -572,7 +587,9 @@ def test_a_candidate_describes_itself():
 
 def test_a_reinforced_tree_of_few_rows_has_few_leaves():
     X, y = load_diabetes(return_X_y=True)
-    model = TreeRegressor(time_limit=None, random_state=0, teacher=None).fit(X[:12], y[:12])
+    model = TreeRegressor(leaves="constant", time_limit=None, random_state=0, teacher=None).fit(
+        X[:12], y[:12]
+    )
     reinforced = [t for t in model.fit_report_.trials if t.candidate.startswith("reinforced")]
     assert reinforced
     assert all(trial.leaves <= 4 for trial in reinforced)
@@ -624,13 +641,20 @@ def test_warnings_of_the_networks_do_not_reach_the_user(iris):
 )
 def test_bad_parameters(iris, options, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        TreeClassifier(**{"max_trials": 3, **options}).fit(*iris)
+        TreeClassifier(**{"leaves": "constant", "max_trials": 3, **options}).fit(*iris)
 
 
 def test_regression_is_better_than_an_axis_aligned_tree():
     X, y = load_diabetes(return_X_y=True)
     report = (
-        TreeRegressor(time_limit=None, max_trials=10, max_depth=3, teacher=None, random_state=0)
+        TreeRegressor(
+            leaves="constant",
+            time_limit=None,
+            max_trials=10,
+            max_depth=3,
+            teacher=None,
+            random_state=0,
+        )
         .fit(X, y)
         .fit_report_
     )
@@ -651,10 +675,10 @@ def test_tao_is_given_the_clock(iris, monkeypatch):
     monkeypatch.setattr(TAO, "fit", noted)
     begun = time.monotonic()
     options = {"max_trials": 5, "max_depth": 2, "teacher": None, "random_state": 0}
-    TreeClassifier(time_limit=1e6, **options).fit(*iris)
+    TreeClassifier(leaves="constant", time_limit=1e6, **options).fit(*iris)
     assert left
     assert all(1e6 - (time.monotonic() - begun) < each < 1e6 for each in left)
     left.clear()
-    TreeClassifier(time_limit=None, **options).fit(*iris)
+    TreeClassifier(leaves="constant", time_limit=None, **options).fit(*iris)
     assert left
     assert all(each == np.inf for each in left)

@@ -208,7 +208,9 @@ def test_a_teacher_of_other_classes_is_refused():
     y = (X[:, 0] > 0).astype(int)
     other = LogisticRegression().fit(X, y + 1)
     with pytest.raises(ValueError, match=r"fitted on a class .*2.* not in y \(classes: \[0, 1\]\)"):
-        TreeClassifier(teacher=other, time_limit=None, max_trials=20, max_depth=2).fit(X, y)
+        TreeClassifier(
+            leaves="constant", teacher=other, time_limit=None, max_trials=20, max_depth=2
+        ).fit(X, y)
 
 
 @pytest.mark.parametrize("is_fitted", [True, False])
@@ -223,14 +225,18 @@ def test_a_teacher_that_does_not_take_the_table_is_named(is_fitted):
         f"(?s)The teacher LogisticRegression cannot {what} this table: .*a pipeline that encodes"
     )
     with pytest.raises(ValueError, match=message):
-        TreeClassifier(teacher=teacher, time_limit=None, max_trials=20, max_depth=2).fit(X, y)
+        TreeClassifier(
+            leaves="constant", teacher=teacher, time_limit=None, max_trials=20, max_depth=2
+        ).fit(X, y)
 
 
 def test_a_teacher_of_another_number_of_targets_is_refused():
     X = np.random.default_rng(0).normal(size=(50, 2))
     other = LinearRegression().fit(X, X)
     with pytest.raises(ValueError, match=r"50|expected 1 target"):
-        TreeRegressor(teacher=other, time_limit=None, max_trials=20, max_depth=2).fit(X, X[:, 0])
+        TreeRegressor(
+            leaves="constant", teacher=other, time_limit=None, max_trials=20, max_depth=2
+        ).fit(X, X[:, 0])
 
 
 def test_weights_reach_an_unfitted_teacher():

@@ -138,7 +138,7 @@ class BestTree(Learner):
         return Limits(
             self.max_depth or _OBLIQUE_DEPTH,
             "linear" if self.leaves == "linear" else "constant",
-            min((most for most in terms if most is not None), default=None),
+            min((max(most, 1) for most in terms if most is not None), default=None),
             self.max_trials,
         )
 

@@ -14,6 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
+from hardwood.clock import Clock
 from hardwood.learn.learner import Run
 from hardwood.learn.leaves.linear import row_losses
 from hardwood.learn.linear_tree import TERMS, LinearTree
@@ -114,8 +115,8 @@ class LinearSearch:
         return self._seconds_per_growth * self.n_finish
 
     def grown(self, learner: LinearTree, task: Task) -> Growth:
-        """Grow a tree from all rows of a task."""
-        return learner.grow(task, self.run, self._terms(learner))
+        """Grow a tree from all rows of a task, to the end even if the time is up."""
+        return learner.grow(task, replace(self.run, clock=Clock(None)), self._terms(learner))
 
     def _learners(self) -> Iterator[LinearTree]:
         n_rows = len(self.folds[0].train)

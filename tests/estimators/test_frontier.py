@@ -1,0 +1,197 @@
+"""`TreeClassifier` and `TreeRegressor` with leaves="auto": linear and constant leaves compete."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.metrics import log_loss, mean_squared_error
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from hardwood import TreeClassifier, TreeRegressor, load
+from hardwood.errors import FitInterruptedWarning
+from hardwood.search.frontier import HeldOut, chosen, pareto, standard_error
+
+QUICK = {"time_limit": None, "max_trials": 11, "random_state": 0, "teacher": None}
+
+
+@pytest.fixture(scope="module")
+def lines():
+    """Two lines, one on each side of a threshold, and a category that shifts them."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(900, 5)), columns=list("abcde"))
+    X["group"] = rng.choice(["u", "v", "w"], size=900)
+    y = np.where(X["a"] > 0.3, 2 + 3 * X["b"], -1 - 2 * X["c"]) + 2.0 * (X["group"] == "w")
+    return X, np.asarray(y + 0.3 * rng.normal(size=900))
+
+
+@pytest.fixture(scope="module")
+def fitted(lines):
+    return TreeRegressor(**QUICK).fit(*lines)
+
+
+def test_few_linear_leaves_say_it_all(fitted, lines):
+    X, y = lines
+    assert fitted.tree_.leaf_weights is not None
+    assert fitted.tree_.n_leaves <= 4
+    assert fitted.score(X, y) > 0.95
+    assert "linear leaves" in fitted.fit_report_.best
+
+
+def test_the_frontier_has_a_tree_of_every_size(fitted, lines):
+    X, y = lines
+    points = fitted.frontier_.points
+    sizes = [point.size for point in points]
+    assert sizes == sorted(sizes)
+    assert points[0].n_leaves == 1
+    assert sum(point.is_chosen for point in points) == 1
+    kept = next(point for point in points if point.is_chosen)
+    assert np.array_equal(kept.tree.predict(X), fitted.predict(X))
+    for point in points:
+        assert point.tree.n_leaves <= point.n_leaves
+        assert point.tree.predict(X).shape == y.shape
+    assert "chosen" in str(fitted.frontier_)
+    assert list(fitted.frontier_.to_frame()["n_leaves"]) == [p.n_leaves for p in points]
+
+
+def test_at_gives_the_best_tree_within_limits(fitted):
+    tree = fitted.at(max_leaves=2, max_terms=1)
+    assert tree.n_leaves <= 2
+    feature = tree.schema.column_feature
+    for leaf in tree.leaf_weights:
+        assert len(set(feature[np.flatnonzero(leaf.any(axis=0))])) <= 1
+    with pytest.raises(ValueError, match="no tree has at most 0 leaves"):
+        fitted.at(max_leaves=0)
+
+
+def test_a_tree_of_the_frontier_is_like_any_other(fitted, lines, tmp_path):
+    tree = fitted.at(max_leaves=2)
+    tree.save(tmp_path / "two.hardwood")
+    assert np.array_equal(load(tmp_path / "two.hardwood").predict(lines[0]), tree.predict(lines[0]))
+    assert tree.to_text()
+
+
+@pytest.mark.parametrize("prefer", ["balanced", "accuracy", "readable"])
+def test_preferences(lines, prefer):
+    model = TreeRegressor(prefer=prefer, **QUICK).fit(*lines)
+    kept = next(point for point in model.frontier_.points if point.is_chosen)
+    best = min(model.frontier_.points, key=lambda point: point.loss)
+    if prefer == "accuracy":
+        assert kept.loss == best.loss
+    if prefer == "balanced":
+        assert kept.loss - best.loss <= kept.error
+    if prefer == "readable":
+        assert kept.n_leaves <= 12
+        assert kept.n_terms <= 3
+    assert f'prefer="{prefer}"' in str(model.fit_report_)
+
+
+def test_limits_are_kept(lines):
+    model = TreeRegressor(max_depth=1, max_terms=2, **QUICK).fit(*lines)
+    feature = model.tree_.schema.column_feature
+    assert model.tree_.depth <= 1
+    for leaf in model.tree_.leaf_weights:
+        assert len(set(feature[np.flatnonzero(leaf.any(axis=0))])) <= 2
+    assert TreeRegressor(max_leaves=2, **QUICK).fit(*lines).tree_.n_leaves <= 2
+
+
+def test_on_a_linear_table_it_is_as_good_as_a_linear_model():
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    X, test_X, y, test_y = train_test_split(X, y, random_state=0, stratify=y)
+    tree = TreeClassifier(prefer="accuracy", **QUICK).fit(X, y)
+    linear = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(X, y)
+    losses = [log_loss(test_y, model.predict_proba(test_X)) for model in (tree, linear)]
+    assert losses[0] < losses[1] + 0.05
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    X, test_X, y, test_y = train_test_split(X, y, random_state=0)
+    tree = TreeRegressor(**QUICK).fit(X, y)
+    ridge = RidgeCV(np.logspace(-3, 3, 13)).fit(X, y)
+    errors = [mean_squared_error(test_y, model.predict(test_X)) for model in (tree, ridge)]
+    assert errors[0] < 1.1 * errors[1]
+
+
+def test_no_probability_is_zero():
+    X, y = load_breast_cancer(return_X_y=True)
+    p = TreeClassifier(**QUICK).fit(X, y).predict_proba(X)
+    assert p.min() > 0
+
+
+def test_the_same_tree_whatever_the_threads(lines):
+    trees = [TreeRegressor(n_jobs=n, **QUICK).fit(*lines).tree_ for n in (1, 3)]
+    assert np.array_equal(trees[0].weights, trees[1].weights)
+    assert np.array_equal(trees[0].leaf_weights, trees[1].leaf_weights)
+
+
+@pytest.mark.parametrize("n_before", [1, 6])
+def test_an_interrupt_keeps_what_there_is(lines, n_before):
+    def interrupt(trial):
+        if trial.number == n_before:
+            raise KeyboardInterrupt
+
+    model = TreeRegressor(callbacks=interrupt, **QUICK)
+    with pytest.warns(FitInterruptedWarning, match=f"after {n_before} candidate"):
+        model.fit(*lines)
+    assert np.isfinite(model.predict(lines[0])).all()
+    assert len(model.fit_report_.trials) == n_before
+
+
+def test_no_time_still_gives_a_linear_model(lines):
+    model = TreeRegressor(time_limit=1e-9, random_state=0).fit(*lines)
+    assert model.tree_.n_leaves == 1
+    assert model.score(*lines) > 0.1
+
+
+def test_scoring_decides_among_the_best_of_each_size():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = TreeClassifier(scoring="roc_auc", **QUICK).fit(X, y)
+    assert model.score(X, y) > 0.9
+    assert "roc_auc" in str(model.fit_report_)
+
+
+def test_oblique_trees_with_constant_leaves_win_where_they_are_better():
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-1, 1, size=(3000, 2))
+    y = (np.floor(2 * (X[:, 0] + X[:, 1])) % 2).astype(int)
+    model = TreeClassifier(time_limit=None, max_trials=40, teacher=None, random_state=0).fit(X, y)
+    assert model.tree_.leaf_weights is None
+    assert (np.count_nonzero(model.tree_.weights, axis=1) > 1).any()
+    assert model.score(X, y) > 0.9
+
+
+def test_settings_are_checked(lines):
+    model = TreeRegressor(prefer="readable", max_leaves=3, **QUICK)
+    assert clone(model).get_params() == model.get_params()
+    with pytest.raises(ValueError, match="prefer must be"):
+        TreeRegressor(prefer="small").fit(*lines)
+    constant = TreeRegressor(leaves="constant", max_depth=2, **QUICK).fit(*lines)
+    with pytest.raises(ValueError, match='leaves="auto"'):
+        constant.at(max_leaves=2)
+
+
+def held_out(n_leaves: int, size: float, losses: list[float]) -> HeldOut:
+    return HeldOut(n_leaves, 1, size, np.array(losses))
+
+
+def test_the_smallest_within_one_standard_error():
+    weight = np.ones(4)
+    best = held_out(8, 30, [1.0, 1.0, 1.0, 1.0])
+    near = held_out(2, 5, [1.3, 0.9, 1.2, 0.8])  # 0.05 worse, with a standard error of 0.1
+    far = held_out(1, 2, [1.2, 1.3, 1.2, 1.3])
+    trees = [best, near, far]
+    assert standard_error(near.losses - best.losses, weight) == pytest.approx(0.1037, abs=1e-3)
+    assert chosen(trees, weight) == 1
+    assert chosen(trees, weight, "accuracy") == 0
+    assert chosen(trees, weight, "readable") == 0
+    assert pareto(trees, weight) == [2, 1, 0]
+
+
+def test_weights_of_rows_count_in_the_choice():
+    a = held_out(1, 1, [0.0, 4.0])
+    b = held_out(2, 2, [1.0, 1.0])
+    assert chosen([a, b], np.array([9.0, 1.0]), "accuracy") == 0
+    assert chosen([a, b], np.array([1.0, 9.0]), "accuracy") == 1

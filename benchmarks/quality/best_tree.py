@@ -38,7 +38,7 @@ from hardwood import clock
 
 RECORDED = file_of("best_tree")
 TIME_NAME = "best_tree_time"
-TIME_LIMIT = 60.0  # seconds: the default of `TreeClassifier`
+TIME_LIMIT = 60.0  # seconds, for `TreeClassifier`
 MOST_TIME = 2.0  # times XGBoost's
 MOST_OVER = 1.1  # times the time limit
 # The method to which floors and aims apply, by table.

@@ -98,11 +98,12 @@ def _recorded_grids(method: str, **more: Any) -> dict[str, Grid]:
 
 
 def _default_grids(**more: Any) -> dict[str, Grid]:
-    """Return the depth of the table and, if the measure is AUC, that scoring."""
+    """Return the depth of the table, a minute and, if the measure is AUC, that scoring."""
     grids: dict[str, Grid] = {}
     for task in tasks():
         of_task = {"scoring": ["roc_auc"]} if task.measure == "auc" else {}
-        grids[task.name] = [{"max_depth": [max(task.heights)], **of_task, **more}]
+        options = {"leaves": ["constant"], "time_limit": [60.0], **of_task, **more}
+        grids[task.name] = [{"max_depth": [max(task.heights)], **options}]
     return grids
 
 

@@ -165,7 +165,7 @@ class FrontierSearch:
             setting.seconds,
         )
         self._trials.append(trial)
-        if self.run.hears(trial):
+        if self.run.notify(trial):
             self.ending = "Stopped by a callback."
         return self._is_over()
 

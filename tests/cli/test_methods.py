@@ -191,7 +191,7 @@ def test_the_help_of_a_method_has_only_its_options(run, monkeypatch):
     assert "--time-limit" not in tao
     assert "Options of --method tree" in tree
     assert "--time-limit" in tree
-    assert "Range: 1 to 16. Default: 8." in tree
+    assert "Range: 1 to 16. Default: none." in tree
     assert "--leaf-l2" not in tree
     assert run("fit", "--method=tao", "--help").stdout == tao
 

@@ -17,7 +17,7 @@ from hardwood import TreeClassifier, TreeRegressor, load
 from hardwood.errors import FitInterruptedWarning
 from hardwood.search.frontier import HeldOut, chosen, pareto, standard_error
 
-QUICK = {"time_limit": None, "max_trials": 11, "random_state": 0, "teacher": None}
+QUICK = {"time_limit": None, "max_trials": 8, "random_state": 0, "teacher": None}
 
 
 @pytest.fixture(scope="module")

@@ -89,7 +89,7 @@ class FrontierSearch:
             self.oblique.teacher_note if self.oblique else "",
             rows_note,
             self.ending,
-            f"{self._choice_note(trees, place)}\n{finish}",
+            f"{finish}\n{self._choice_note(trees, place)}",
             self.run.clock.spent,
         )
         kept = trees[place]
@@ -248,7 +248,8 @@ class FrontierSearch:
             other = trees[chosen(trees, self._weight, preference)]
             loss = float(np.average(other.losses, weights=self._weight))
             notes.append(
-                f"{preference}: {plural(other.n_leaves, 'leaf')}, {plural(other.n_terms, 'term')}, "
+                f"{preference}: {plural(other.n_leaves, 'leaf', 'leaves')}, "
+                f"{plural(other.n_terms, 'term')}, "
                 f"{self._metric} {format_number(loss)}"
             )
         return f'Chosen by prefer="{self.prefer}". By preference: {"; ".join(notes)}.'

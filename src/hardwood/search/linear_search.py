@@ -17,13 +17,14 @@ import numpy as np
 from hardwood.clock import Clock
 from hardwood.learn.learner import Run
 from hardwood.learn.leaves.linear import row_losses
-from hardwood.learn.linear_tree import TERMS, LinearTree
+from hardwood.learn.linear_tree import TERMS, GrowthKind, LinearTree
 from hardwood.learn.linear_trees.growth import Growth
 from hardwood.learn.task import Task
 from hardwood.search.frontier import HeldOut
 
 _LEAF_L2 = (10.0, 1.0, 100.0, 1000.0)
 _PARENT_L2 = (30.0, 3.0, 300.0)
+_GROWTHS: tuple[GrowthKind, ...] = ("linear", "constant")
 _LINEAR_SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16)
 _CONSTANT_SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64, 96, 128)
 _LEAST_ROWS = 20  # at a leaf with a linear model, and
@@ -96,12 +97,9 @@ class LinearSearch:
 
     def run_all(self, on_setting: OnSetting) -> None:
         """Try settings until the time is up, or the callback says so."""
-        for learner in self._learners():
-            if self.settings and not self._has_time():
-                return
-            setting = self._tried(learner)
+        for setting in self._tried_settings():
             self.settings.append(setting)
-            if on_setting(setting):
+            if on_setting(setting) or not self._has_time():
                 return
 
     @property
@@ -118,26 +116,39 @@ class LinearSearch:
         """Grow a tree from all rows of a task, to the end even if the time is up."""
         return learner.grow(task, replace(self.run, clock=Clock(None)), self._terms(learner))
 
-    def _learners(self) -> Iterator[LinearTree]:
+    def _tried_settings(self) -> Iterator[Setting]:
         n_rows = len(self.folds[0].train)
         least = max(_LEAST_ROWS, int(_LEAST_SHARE * n_rows))
-        base = LinearTree(max_depth=self.max_depth, max_leaves=1, min_samples_leaf=least)
-        if self.max_terms != 0:
-            for l2 in _LEAF_L2:
-                yield replace(base, leaf_l2=l2)
-            root = min(self.settings, key=lambda setting: float(setting.best.losses.mean()))
-            trees = replace(root.learner, max_leaves=self._most(_LINEAR_SIZES))
-            if trees.max_leaves > 1:
-                for parent_l2 in _PARENT_L2:
-                    for growth in ("linear", "constant"):
-                        yield replace(trees, parent_l2=parent_l2, growth=growth)
-        yield LinearTree(
+        constant = LinearTree(
             max_depth=self.max_depth,
             max_leaves=self._most(_CONSTANT_SIZES),
             max_terms=0,
             growth="constant",
             min_samples_leaf=min(least, _LEAST_CONSTANT_ROWS),
         )
+        if self.max_terms == 0:
+            yield self._tried(constant)
+            return
+        root = self._best_root(
+            LinearTree(max_depth=self.max_depth, max_leaves=1, min_samples_leaf=least)
+        )
+        yield root
+        trees = replace(root.learner, max_leaves=self._most(_LINEAR_SIZES))
+        for parent_l2 in _PARENT_L2 if trees.max_leaves > 1 else ():
+            for growth in _GROWTHS:
+                yield self._tried(replace(trees, parent_l2=parent_l2, growth=growth))
+            if parent_l2 == _PARENT_L2[0]:
+                yield self._tried(constant)
+
+    def _best_root(self, leaf: LinearTree) -> Setting:
+        """Choose the penalty of a single linear leaf."""
+        found: list[Setting] = []
+        for l2 in _LEAF_L2:
+            found.append(self._tried(replace(leaf, leaf_l2=l2)))
+            if self.run.clock.is_past():
+                break
+        best = min(found, key=lambda setting: float(setting.best.losses.mean()))
+        return replace(best, seconds=sum(setting.seconds for setting in found))
 
     def _most(self, sizes: Sequence[int]) -> int:
         return max(sizes) if self.max_leaves is None else min(max(sizes), self.max_leaves)

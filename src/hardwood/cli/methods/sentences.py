@@ -33,7 +33,9 @@ _HELP = {
     "max_depth": "Largest number of splits on a path from the root to a leaf.",
     "max_epochs": "Largest number of passes over the training rows.",
     "max_features_per_split": "Largest number of features in a split.",
+    "max_leaves": "Largest number of leaves.",
     "max_sweeps": "Largest number of sweeps over all splits.",
+    "max_terms": "Largest number of features in a leaf or a split.",
     "max_trials": "Largest number of candidate trees to try.",
     "min_impurity_decrease": "Smallest decrease of the mean impurity that justifies a split.",
     "min_samples_leaf": "Rows that each side of a split needs.",
@@ -50,6 +52,8 @@ _HELP = {
     "nu": "Largest squared norm of a split, in standard units.",
     "oob_score": "Also score the forest out of bag: each row by the trees that did not draw it.",
     "parents": "Parent of each node, -1 for the root; none for a perfect binary tree.",
+    "prefer": "Which tree to choose: the smallest within one standard error of the best, the best, "
+    "or the best with at most 12 leaves and 3 terms.",
     "pruning": "Cost of a node: larger values remove more nodes.",
     "relaxation": "How gradients pass through hard decisions; may be repeated.",
     "sample_fraction": "Rows drawn for each tree, as a share of the training rows.",

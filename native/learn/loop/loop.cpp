@@ -275,7 +275,8 @@ class Run {
 
 Learner::Learner(const Layout& layout) : layout_(layout) {
   if (layout.n_parameters() > std::numeric_limits<std::int32_t>::max())
-    throw std::length_error("the model has too many splits, leaves, columns and outputs");
+    throw std::length_error(
+        "a model with this many splits, leaves, columns and outputs is too large");
 }
 
 double GradientLearner::step(const Batch& batch, Descent& descent) {

@@ -43,7 +43,7 @@ def empty_gradients(x: Tensor, parts: Sequence[Tensor], with_x: bool) -> tuple[T
 
 
 def keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    """Keep what came in and the second output: what is computed from them is computed again.
+    """Save the inputs and the second output; everything else is recomputed.
 
     To keep that too would cost numbers for every node and sample.
     """

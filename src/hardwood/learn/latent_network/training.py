@@ -22,7 +22,7 @@ from hardwood.learn.task import Task
 from hardwood.learn.training import Epoch
 from hardwood.nn.latent import LatentTree
 
-# The program is solved for as many training rows as give these values, evenly spaced.
+# The activities are fixed on evenly spaced training rows, with about this many values of z.
 _SETTLED_VALUES = 2**23
 _CHUNK_ROWS = 2**14
 _HUGE = 1e15

@@ -127,7 +127,7 @@ def fit(method: str, encoder: Encoder, matrix: object, y: Annotated[NDArray[nump
     Models learned by the method dgt, tel, non_greedy or reinforced, side by side: {trees, history, best_run, interrupted}; of each tree {weights, bias, scores, leaf_weights, best_epoch, criterion, soft_criterion}.
     """
 
-def bootstrap_counts(n_rows: int, n_draws: int, seed: int, member: int) -> list[int]:
+def bootstrap_counts(n_rows: int, n_draws: int, seed: int, member: int) -> NDArray[numpy.uint32]:
     """How often each row is drawn for a member of a forest."""
 
 def fit_greedy(encoder: Encoder, X: object, target: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], count: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], train_rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], *, n_outputs: int, seed: int, n_threads: int, options: dict) -> dict:

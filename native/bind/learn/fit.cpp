@@ -110,17 +110,19 @@ Problem problem_of(const Encoder& encoder, const Source& source, const Array2<fl
 }
 
 constexpr std::int64_t kMostDraws = std::int64_t{1} << 40;
+constexpr std::int64_t kMostRows = std::int64_t{1} << 30;
 
 // For Python: the bootstrap samples of the trees of a forest.
 auto counts_of_member(std::int64_t n_rows, std::int64_t n_draws, std::uint64_t seed, int member) {
-  checked_range("n_rows", n_rows, 1, std::numeric_limits<std::int32_t>::max());
+  checked_range("n_rows", n_rows, 1, kMostRows);
   checked_range("n_draws", n_draws, 0, kMostDraws);
   checked_range("member", member, 0, kMany);
   std::vector<std::uint32_t> counts;
   run_whole([&](const std::atomic<bool>& stop) {
     counts = bootstrap_counts(n_rows, n_draws, seed, member, &stop);
   });
-  return counts;
+  return new_array<std::uint32_t>({counts.size()},
+                                  [&](std::uint32_t* out) { std::ranges::copy(counts, out); });
 }
 
 // Copies of the indices and targets for the whole call, because a callback or a custom loss could

@@ -128,7 +128,7 @@ class Bagging(Learner):
 
         n_draws = self.n_draws(n_rows)
         assert n_draws is not None
-        return np.asarray(_native.bootstrap_counts(n_rows, n_draws, seed, number))
+        return _native.bootstrap_counts(n_rows, n_draws, seed, number).astype(np.int64)
 
     def _members(self, task: Task, run: Run, n_trees: int, first: int) -> list[Learned]:
         if isinstance(self.base, SideBySide):

@@ -20,7 +20,7 @@ _SPLIT_FEATURES = 8  # whose models move while a split is searched
 _MAX_SPLIT_COLUMNS = 24
 _MOST_HESSIANS = 3  # outputs with one each; more share their mean
 _MOST_LEVELS = 30  # of one category that have coefficients: the most frequent ones,
-_LEAST_LEVEL_ROWS = 5.0  # of at least so many rows
+_LEAST_LEVEL_ROWS = 5.0  # of at least this many rows
 _INTERCEPT_L2 = 1.0
 _LEVEL_ORDERS = 3  # by numbers whose coefficients move, besides the one by the intercept
 _LEVEL_ROWS = 1.0  # of no slope, that each level has besides its own when levels are ordered
@@ -58,7 +58,7 @@ class Grower:
         self._feature = np.asarray(task.schema.column_feature)
         self._numbers = binned_numbers(task, self._X)
         self._is_number = np.isin(task.schema.column_feature, [j for j, _, _ in self._numbers])
-        self._modelled = self._modelled_columns()
+        self._modeled = self._modeled_columns()
         self._categories = [
             j for j, feature in enumerate(task.schema.features) if feature.kind == "categorical"
         ]
@@ -87,7 +87,7 @@ class Grower:
                 n_made += 1
         return Growth(self._task, root, tuple(order))
 
-    def _modelled_columns(self) -> np.ndarray:
+    def _modeled_columns(self) -> np.ndarray:
         """Return the columns that models may use: all but constant ones and rare levels."""
         rows = (self._X != 0).astype(np.float64).T @ self._count
         is_used = np.ptp(self._X, axis=0) > 0
@@ -150,7 +150,7 @@ class Grower:
         start = np.hstack([center, node.constant[:, None]])
         if parent is not None and parent.full is not None:
             center, start = parent.full[:, :-1], parent.full
-        columns = self._modelled
+        columns = self._modeled
         at = np.append(columns, self._X.shape[1])
         fit = self._fit_of(node.rows, self._X[np.ix_(node.rows, columns)], l2, center[:, columns])
         found = fit.from_start(start[:, at])

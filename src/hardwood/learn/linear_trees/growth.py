@@ -67,7 +67,7 @@ class Growth:
     order: tuple[Node, ...]
 
     def n_leaves(self, most: int) -> int:
-        """Return how many leaves the tree with at most so many leaves has."""
+        """Return how many leaves a tree has that is limited to this many."""
         return min(most, len(self.order) + 1)
 
     def scores(
@@ -113,7 +113,7 @@ class Growth:
         return splits, leaves or [self.root]
 
     def tree(self, n_leaves: int, terms: int | None) -> ObliqueTree:
-        """Return the tree after the first splits, with leaves of so many terms."""
+        """Return the tree after the first splits, with leaves of this many terms."""
         splits, leaves = self._nodes(n_leaves)
         number = {id(node): i for i, node in enumerate(splits)}
         number |= {id(leaf): -1 - i for i, leaf in enumerate(leaves)}

@@ -220,7 +220,8 @@ def _array(place: dict[str, Any], content: memoryview) -> np.ndarray:
     dtype = DTYPES[place["dtype"]]
     flat = np.frombuffer(content[first:last], dtype=dtype) if last > first else np.empty(0, dtype)
     try:
-        array: np.ndarray = flat.reshape(place["shape"])
+        # A file by another writer may have a header that is not padded; the engine needs alignment.
+        array: np.ndarray = np.require(flat.reshape(place["shape"]), requirements="A")
         return array
     except ValueError as error:  # a shape like (0, 2**62), which no array can have
         raise ModelFileError(f"shape {place['shape']} is impossible ({error})") from error

@@ -354,5 +354,5 @@ def test_wrong_input_is_refused():
     ]:
         with pytest.raises(ValueError, match=words):
             Greedy(**{name: value})
-    with pytest.raises(ValueError, match="not one for regression"):
+    with pytest.raises(ValueError, match="is not for regression"):
         Greedy(criterion="gini").engine_options("regression")

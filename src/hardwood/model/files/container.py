@@ -73,7 +73,7 @@ def load(
     Parameters
     ----------
     reads_bytes
-        The function that the error for a pipe or a device suggests.
+        The function that the error for a pipe or device suggests.
 
     Raises
     ------

@@ -278,7 +278,7 @@ def test_weights_of_too_large_a_range_are_named(Estimator):
     X, y = load_diabetes(return_X_y=True)
     weight = np.ones(len(y))
     weight[y.argmin()] = 1e200
-    with pytest.raises(ValueError, match="sample_weight has too large a range"):
+    with pytest.raises(ValueError, match="range of sample_weight is too large"):
         Estimator().fit(X, y, sample_weight=weight)
 
 

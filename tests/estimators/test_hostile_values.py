@@ -133,7 +133,7 @@ def test_numbers_that_float32_cannot_hold_are_refused(table, name):
     [
         (lambda f, y: (f[:, 0] * np.nan, f - y), "finite loss per row"),
         (lambda f, y: (f[:1, 0], f - y), "finite loss per row"),
-        (lambda f, y: (f[:, 0], f - y, f), "3 things"),
+        (lambda f, y: (f[:, 0], f - y, f), "a tuple of length 3"),
         (lambda f, y: (f - y)[:, 0], "shape"),
         (lambda f, y: (f - y) * np.nan, "not finite"),
     ],

@@ -275,6 +275,14 @@ def test_a_forged_header_is_refused(change, words):
         file.loads(forged(content, lambda document: document.update(change)))
 
 
+def test_a_center_beyond_contexts_is_refused():
+    def change(document):
+        document["schema"]["features"][0]["center"] = 1.7e308
+
+    with pytest.raises(ModelFileError, match=r"the center of feature 'x0' is 1.7e\+308"):
+        file.loads(forged(CONTENTS["replay"], change))
+
+
 def test_a_header_cannot_request_more_memory_than_the_file_has():
     def widen(document):
         one = document["schema"]["features"][0]

@@ -13,7 +13,7 @@ import numpy as np
 
 from hardwood.atomic_file import checked_target, whole_file
 from hardwood.bandit import tokens
-from hardwood.bandit.contexts import Contexts
+from hardwood.bandit.contexts import LARGEST, Contexts
 from hardwood.bandit.online import OnlineLearner
 from hardwood.bandit.parameters import MAX_DEPTH, MAX_OPEN
 from hardwood.bandit.policy import DGTBandit
@@ -187,11 +187,22 @@ def _build(head: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> OnlineL
         )
         if made.features is None and made._contexts.takes_missing:
             vars(made)["features"] = made._contexts.schema
+        _check_centers(made._contexts.schema)
         _check_contexts(arrays["open.context"], made)
         made._engine = _engine_of(made, arrays)
     except (ValueError, TypeError, MemoryError) as error:
         raise ModelFileError(f"{error}") from error
     return made
+
+
+def _check_centers(schema: Schema) -> None:
+    """Check that contexts less their centers are float32, as they are where they were learned."""
+    for feature in schema.features:
+        if not abs(feature.center) <= LARGEST:
+            raise ValueError(
+                f"the center of feature {feature.name!r:.80} is {feature.center:g}, but numbers of "
+                f"contexts lie within {LARGEST:g}"
+            )
 
 
 def _check_contexts(context: np.ndarray, learner: OnlineLearner) -> None:

@@ -134,8 +134,9 @@ class _Entry:
         kind = type(entry)
         if kind is float or kind is int or kind is bool:
             if self._is_number and -largest <= entry <= largest:
-                columns[self._first] = (entry - self._center) * self._factor
-                return True
+                value = (entry - self._center) * self._factor
+                columns[self._first] = value
+                return -largest <= value <= largest
             if entry == entry:
                 return False
         elif kind is str and self._column:

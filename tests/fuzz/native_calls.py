@@ -931,7 +931,7 @@ def _other_dtype(value: np.ndarray, rng: Random) -> np.ndarray:
     dtype = DTYPES[int(rng.integers(len(DTYPES)))]
     try:
         return value.astype(dtype)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return value
 
 

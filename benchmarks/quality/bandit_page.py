@@ -85,18 +85,19 @@ def replay() -> list[str]:
         "data",
         "rows",
         *(learner.title for learner in LEARNERS.values()),
-        "p, DGTBandit and VW",
+        "p-value, DGTBandit and VW",
     ]
     return [
         *markdown(head, rows),
-        _better(found, "vw", "VW"),
-        _better(found, "vw_wide", "VW with higher rates (2, 4 and 8, `--squarecb`)"),
-        _better(found, "refit", "contextualbandits"),
+        f"- {_better(found, 'vw', 'VW')}",
+        f"- {_better(found, 'vw_wide', 'VW with learning rates 2, 4 and 8 (`--squarecb`)')}",
+        f"- {_better(found, 'refit', 'contextualbandits')}",
         "",
-        "VW's best setting, and the mean reward over the last quarter of the rows:",
+        "VW's best setting, the mean reward over the last quarter of the rows, and the time of a "
+        "run:",
         "",
         *markdown(
-            ["data", "VW's setting", "DGTBandit", "VW", "s per run", "s per run, VW"],
+            ["data", "VW's setting", "DGTBandit", "VW", "s per run, DGTBandit", "s per run, VW"],
             [_last_words(name, row) for name, row in found.items()],
         ),
         *_left_out(found),
@@ -111,7 +112,7 @@ def _better(found: dict[str, Found], peer: str, title: str) -> str:
     behind = [name for name in met if name not in ahead]
     return (
         f"`DGTBandit` has a higher mean reward than {title} on {len(ahead)} of the {len(met)} "
-        f"finished data sets, and a lower one on {', '.join(behind) or 'none'}."
+        f"finished data sets, and a lower one on {' and '.join(behind) or 'none'}."
     )
 
 
@@ -224,7 +225,7 @@ def two_point() -> list[str]:
         ]
         for row in rows
     ]
-    head = ["data", "learner", "loss", "test RMSE", "paper", "floor", "queries", "runs"]
+    head = ["data", "learner", "loss", "test RMSE", "paper", "target, at most", "queries", "runs"]
     return markdown(head, cells)
 
 
@@ -263,12 +264,16 @@ def page() -> str:
         (
             "Mean reward when every row comes once",
             [
-                "Every row comes once, and the learner sees only the reward of its own action. "
-                "Mean ± standard deviation over 5 random orders of the rows. `DGTBandit` has its "
-                "default hyperparameters everywhere. The other learners have, for each data set, "
-                "the best of all settings tried, chosen by the rewards shown here, and VW has "
-                "columns standardized with statistics of all rows. Both favor the others. "
+                "Classification data sets become bandits: the classes are the actions, and the "
+                "reward is 1 for the correct class and 0 otherwise. Every row comes once, and the "
+                "learner sees only the reward of the action that it chose. Higher is better. "
                 "`python -m benchmarks.quality.bandit_replay --data FOLDER`",
+                "",
+                "The table has the mean ± standard deviation over 5 random orders of the rows. "
+                "`DGTBandit` has its default hyperparameters everywhere. Two things favor the "
+                "others. For each data set, they have the best of all settings tried, chosen by "
+                "the rewards shown here. And columns for Vowpal Wabbit (VW) are standardized with "
+                "statistics of all rows. The p-value is from a paired t-test over the orders.",
                 "",
                 *replay(),
                 *origin("bandit_replay"),
@@ -277,7 +282,9 @@ def page() -> str:
         (
             "Figure 2: accuracy on held-out rows",
             [
-                "Mean over 10 seeds ± half of its 95 % confidence interval (Student's t). "
+                "A query is one round: the learner chooses an action for a row and sees its "
+                "reward. The table has the mean over 10 seeds ± half the width of its 95 % "
+                "confidence interval (Student's t). "
                 "`python -m benchmarks.quality.bandit_figures --data FOLDER --parts 2`",
                 "",
                 *accuracy(),
@@ -287,7 +294,9 @@ def page() -> str:
         (
             "Figure 3: regression, one loss per round",
             [
-                "Mean over 10 seeds ± half of its 95 % confidence interval (Student's t). "
+                "In each round, the learner predicts a number and sees only the loss of that "
+                "prediction. Mean over 10 seeds ± half the width of its 95 % confidence interval "
+                "(Student's t); lower is better. "
                 "`python -m benchmarks.quality.bandit_figures --data FOLDER --parts 3`",
                 "",
                 *one_point(),
@@ -297,17 +306,29 @@ def page() -> str:
         (
             "Table 6: regression, two losses per round",
             [
-                "Mean ± standard deviation over 10 seeds, as in the paper. "
+                "In each round, the learner sees the losses of two predictions. Mean ± standard "
+                "deviation over 10 seeds, as in the paper; lower is better. "
                 "`python -m benchmarks.quality.bandit_figures --data FOLDER --parts 6`",
                 "",
                 *two_point(),
                 *origin("bandit_figures"),
             ],
         ),
-        ("Speed", ["`python -m benchmarks.speed.bandit`", "", *speeds(), *origin(*SPEED)]),
+        (
+            "Speed",
+            [
+                "A *floor* is the target that a figure should reach; MISS marks those that do not. "
+                "In the tables, the method `replay` is the default of `DGTBandit`, and `paper` is "
+                "the paper's estimator. The growth of memory is measured from 15 % of the rounds "
+                "to the end. `python -m benchmarks.speed.bandit`",
+                "",
+                *speeds(),
+                *origin(*SPEED),
+            ],
+        ),
     )
     lines = [
-        "# Learning from bandit feedback: hardwood, other libraries and the paper",
+        "# Bandit feedback: hardwood, other libraries and the paper",
         "",
         "`python -m benchmarks.quality.bandit_page` writes this page from recorded results. The "
         "docstring of each script describes its experiment. [The guide](../guide/bandits.md).",

@@ -137,14 +137,15 @@ def tuned() -> list[str]:
     passes = ", ".join(f"{name} {first} and {last}" for name, (first, last) in PASSES.items())
     rows = ", ".join(f"{n:,} rows of each part of {name}" for name, n in ROWS.items())
     return [
-        "Tuned on validation rows, separately for each depth. The paper has the same values of nu "
-        "and does not name its learning rates. To save time, we tried few rates, and compared "
-        "settings after fewer epochs:",
+        "Hyperparameters are chosen on validation rows, separately for each depth. We try the "
+        "paper's values of nu; the paper does not give its learning rates. To save time, we try "
+        "few rates, and compare settings after fewer epochs than the final fit has. These values "
+        "are tried (a line without a data set is for all data sets without a line of their own):",
         "",
         *lines,
         "",
-        f"Epochs of non-greedy trees, for comparing settings and for the final fit: {passes}. "
-        f"Of the larger tables, only {rows} are used.",
+        "Epochs of non-greedy trees, first for comparing settings and then for the final fit: "
+        f"{passes}. Of the larger tables, we use only {rows} (training, validation and test).",
         "",
     ]
 
@@ -156,7 +157,9 @@ def claims(found: list[Cell]) -> list[str]:
     tried = [cell for cell in found if "non_greedy" in cell.rows and len(cell.rows) > 1]
     both = [cell for cell in found if {"co2", "non_greedy"} <= set(cell.rows)]
     return [
-        "The paper has figures but no tables, so this page checks its claims, not its numbers.",
+        "The paper has figures but no tables, so this page checks its claims, not its numbers. A "
+        "case is one data set at one depth. nu bounds the squared norm of a split's weights. [What "
+        "the methods are](../papers/non_greedy.md).",
         "",
         '1. "Non-greedy trees achieve the best test performance across tree depths across multiple '
         f'datasets." {_best(tried)}',
@@ -175,7 +178,10 @@ def _places(some: list[Cell]) -> str:
     by_name: dict[str, list[str]] = {}
     for cell in some:
         by_name.setdefault(cell.name, []).append(str(cell.depth))
-    return "; ".join(f"{name} at {', '.join(depths)}" for name, depths in by_name.items())
+    return "; ".join(
+        f"{name} at depth{'s' * (len(depths) > 1)} {', '.join(depths)}"
+        for name, depths in by_name.items()
+    )
 
 
 def _best(found: list[Cell]) -> str:
@@ -186,7 +192,7 @@ def _best(found: list[Cell]) -> str:
         for cell in found
         if cell.rows["non_greedy"]["mean"] < max(row["mean"] for row in cell.rows.values())
     ]
-    words = f"Here: best in {len(found) - len(lost)} of {len(found)} recorded cases"
+    words = f"Here: they are best in {len(found) - len(lost)} of {len(found)} recorded cases"
     return f"{words}. Another method is better on {_places(lost)}." if lost else f"{words}."
 
 
@@ -197,10 +203,10 @@ def _over_co2(found: list[Cell]) -> str:
     lost = [cell for cell, gain in zip(found, gains, strict=True) if gain < 0]
     mean = sum(gains) / len(gains)
     words = (
-        f"Here: in {len(found) - len(lost)} of {len(found)} cases, by {mean:.1f} points on average "
-        "over all cases"
+        f"Here: it helps in {len(found) - len(lost)} of {len(found)} cases. The mean gain over all "
+        f"cases is {mean:.1f} percentage points of test accuracy"
     )
-    return f"{words}; not on {_places(lost)}." if lost else f"{words}."
+    return f"{words}. It does not help on {_places(lost)}." if lost else f"{words}."
 
 
 def _gaps(found: list[Cell]) -> str:
@@ -209,9 +215,9 @@ def _gaps(found: list[Cell]) -> str:
         return "Not recorded yet."
     mean = {m: sum(c.gap(m) for c in found) / len(found) for m in ("co2", "non_greedy")}
     return (
-        f"Here: training accuracy exceeds test accuracy by {mean['non_greedy']:.1f} points on "
-        f"average, and by {mean['co2']:.1f} for CO2 trees. The gap is smaller than for CO2 in "
-        f"{len(smaller)} of {len(found)} cases."
+        "Here: training accuracy exceeds test accuracy by an average of "
+        f"{mean['non_greedy']:.1f} percentage points, and by {mean['co2']:.1f} for CO2 trees. The "
+        f"gap is smaller than for CO2 in {len(smaller)} of {len(found)} cases."
     )
 
 
@@ -220,12 +226,16 @@ def _pruned() -> str:
     if not found:
         return "Not recorded yet."
     words = [
-        f"{row['name']}, depth {row['depth']}: {row['leaves'][0]} leaves at nu = {row['nu'][0]:g}, "
-        f"{row['leaves'][-1]} at {row['nu'][-1]:g}, axis-aligned {row['axis_leaves']}"
+        f"depth {row['depth']}: {row['leaves'][0]:,}, {row['leaves'][-1]:,} and "
+        f"{row['axis_leaves']:,}"
         for row in found
         if row["name"] == FIGURE_3[0]
     ]
-    return f"Here: {'; '.join(words)}."
+    low, high = (found[0]["nu"][end] for end in (0, -1))
+    return (
+        f"Here: leaves on {FIGURE_3[0]} at nu = {low:g}, at nu = {high:g}, and of the axis-aligned "
+        f"tree: {'; '.join(words)}."
+    )
 
 
 def _grown() -> str:
@@ -238,10 +248,11 @@ def _grown() -> str:
         way: last[f"{way}_pass"] / first[f"{way}_pass"] for way in ("exhaustive", "fast", "exact")
     }
     return (
-        f"Here: between depth {DEPTHS[0]} and depth {DEPTHS[-1]} of trained trees, the time of an "
-        f"epoch grows by a factor of {times['exhaustive']:.0f} if every leaf is evaluated, "
-        f"{times['fast']:.1f} within the ball, and {times['exact']:.1f} by branch and bound, which "
-        "finds the same leaf as evaluating all of them."
+        f"Here: from depth {DEPTHS[0]} to depth {DEPTHS[-1]} of trained trees, the time of an "
+        f"epoch grows by a factor of {times['exhaustive']:.0f} if every leaf is evaluated. It "
+        f"grows by a factor of {times['fast']:.1f} with the fast variant, which evaluates only "
+        f"leaves that are one decision away. With branch and bound, the factor is "
+        f"{times['exact']:.1f}, and the leaf found is the same as if all were evaluated."
     )
 
 
@@ -260,10 +271,10 @@ def letter(found: list[Cell]) -> list[str]:
         for row in rows
     ]
     return [
-        f"Depth {best['depth']} is best on validation rows. Its test accuracy is {best['here']} %; "
-        "the literature quotes about 91 % for this method.",
+        f"Depth {best['depth']} is best on validation rows. Its test accuracy in percent is "
+        f"{best['here']}; the literature quotes about 91 for this method.",
         "",
-        *markdown(["depth", "validation, %", "test, % (over seeds)", "leaves"], table),
+        *markdown(["depth", "validation accuracy, %", "test accuracy, %", "leaves"], table),
     ]
 
 
@@ -280,8 +291,9 @@ def figure_3() -> list[str]:
         rows.append([row["name"], str(row["depth"]), *cells_of_nu, str(row["axis_leaves"])])
     return [
         *_picture("non_greedy_leaves", "active leaves against nu"),
-        "Leaves that training rows reach, with accuracy on validation rows in percent; stable "
-        f"SGD, learning rate {FIGURE_3_RATE:g}, from a CO2 start:",
+        "Number of leaves that training rows reach, with accuracy on validation rows in brackets, "
+        f"in percent. All runs use stable SGD with learning rate {FIGURE_3_RATE:g} and start from "
+        "a CO2 tree:",
         "",
         *markdown(["data", "depth", *(f"nu = {nu:g}" for nu in nus), "axis-aligned"], rows),
     ]
@@ -319,10 +331,13 @@ def figure_4() -> list[str]:
     columns |= {f"{way}_scored": (f"splits scored, {word}", ".0f") for way, word in ways.items()}
     columns |= {way: (f"examples/s, {word}", ",.0f") for way, word in ways.items()}
     columns |= {f"{way}_pass": (f"s per epoch, {word}", ".2f") for way, word in ways.items()}
-    columns |= {"ratio": ("branch and bound / every leaf", ".1f"), "same": ("same leaf", "")}
-    columns |= {"verdict": ("", "")}
+    columns |= {
+        "ratio": ("speedup of branch and bound over every leaf", ".1f"),
+        "same": ("same leaf", ""),
+    }
+    columns |= {"verdict": ("result", "")}
     step = {"p": ("p", ""), "depth": ("depth", ""), "scored": ("splits scored", ".1f")}
-    step |= {"microseconds": ("us per row", ".2f")}
+    step |= {"microseconds": ("µs per row", ".2f")}
     return [
         *_picture("non_greedy_inference", "seconds per epoch against depth"),
         *_table("non_greedy_inference", columns, inference_note),
@@ -337,8 +352,9 @@ def page() -> str:
     figures = "`python -m benchmarks.quality.non_greedy_figures --data FOLDER`"
     inference = "`python -m benchmarks.speed.non_greedy_inference --data FOLDER`"
     accuracy = [
-        "Test accuracy in percent, with training accuracy in brackets; bold: the best here. ± is "
-        "the standard deviation over 5 seeds; cells without it are of one run. " + figures,
+        "Test accuracy in percent, with training accuracy in brackets. Bold marks the best test "
+        "accuracy at that depth. ± is the standard deviation over 5 seeds; cells without it are "
+        "from one run. " + figures,
         "",
         *(figure_2(found) if found else NOT_RECORDED),
         *origin("non_greedy"),
@@ -352,7 +368,7 @@ def page() -> str:
         ("Figure 4: time of inference", [inference, "", *figure_4()]),
     )
     lines = [
-        "# Non-greedy trees: the paper's claims and ours",
+        "# Non-greedy trees: the paper's claims, checked",
         "",
         "`python -m benchmarks.quality.non_greedy_page` writes this page from recorded results. "
         "The docstring of each script describes its experiment.",

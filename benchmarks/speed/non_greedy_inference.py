@@ -264,7 +264,10 @@ def exponents(rows: list[dict[str, float]], value: Callable[[dict[str, float]], 
 
 def inference_note(_: list[dict[str, float]]) -> str:
     """Return the note below the first table."""
-    return "s per epoch: for all training rows, from the examples per second of the timed rows."
+    return (
+        "Seconds per epoch are for all training rows, computed from the examples per second of the "
+        "timed rows."
+    )
 
 
 def step_note(rows: list[dict[str, float]]) -> str:
@@ -273,9 +276,9 @@ def step_note(rows: list[dict[str, float]]) -> str:
     times, of_near = (exponents(part, lambda row: row["microseconds"]) for part in (rows, near))
     scored = exponents(rows, lambda row: row["scored"] * row["p"])
     return (
-        f"Fitted: splits scored, times p, grow as {scored}; time grows as {of_near} for trees of "
-        f"at most 1 MiB, and as {times} over all trees, since larger ones wait for memory. The "
-        "paper's bound is depth^2 p^1."
+        "p is the number of columns. A fit to this table says: the splits scored times p grow as "
+        f"{scored}. The time grows as {of_near} for trees of at most 1 MiB, and as {times} over "
+        "all trees, because larger ones wait for memory. The paper's bound is depth^2 p^1."
     )
 
 

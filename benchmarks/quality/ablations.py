@@ -79,7 +79,7 @@ VARIANTS = {
         _variant("one_layer", "(b) L = 1", [_ONE_LAYER]),
         _variant("table_12", "L = 3, sizes of Table 12, l1", [_TABLE_12]),
         _variant("annealed", "(c) annealed sigmoids", _annealed(_THREE_LAYERS)),
-        _variant("scaled", "scaled quantiser", _relaxed(_THREE_LAYERS, quantizer="scaled")),
+        _variant("scaled", "scaled quantizer", _relaxed(_THREE_LAYERS, quantizer="scaled")),
         _variant("pat", "PAT: product, annealed, L = 1", _annealed(_ONE_LAYER, path="product")),
     )
 }

@@ -65,7 +65,7 @@ def score_table(table: int) -> list[str]:
         rows.append(
             [f"**{task.title}, here**", *here, *("" for _ in quoted), *_floor(task, methods)]
         )
-    head = ["data", *titles, "floor", "kept"]
+    head = ["data set", *titles, "floor", "met"]
     return [f"## {TITLES[table]}", "", *markdown(head, rows), *origin("dgt_tables")]
 
 
@@ -99,7 +99,7 @@ def missed() -> list[str]:
                 title = METHODS[method].title
                 lines.append(f"- {task.title}, {title}: {row['here']}, floor {floor}")
     n_kept = n_floors - n_open - len(lines)
-    text = f"{n_kept} of {n_floors} floors are kept"
+    text = f"{n_kept} of {n_floors} floors are met"
     text += f", {n_open} not recorded yet" if n_open else ""
     return [text + ("; these are missed:" if lines else "."), "", *lines, *([""] if lines else [])]
 
@@ -122,15 +122,19 @@ def size_table() -> list[str]:
                         row["chosen"],
                     ]
                 )
-    head = ["data", "method", "runs", "splits left", "flops", "fit, s", "chosen on validation rows"]
-    body = markdown(head, rows) if rows else [f"Nothing: {NOT_RECORDED}.", ""]
+    head = ["data set", "method", "runs", "splits left", "flops", "fit, s"]
+    body = (
+        markdown([*head, "chosen on validation rows"], rows)
+        if rows
+        else [f"Nothing: {NOT_RECORDED}.", ""]
+    )
     return [
         "## Sizes of the trees (Appendix C.2) and chosen settings",
         "",
         "*Splits left*: splits that at least one training row reaches, of all splits learned.",
-        "*Flops*: multiplications and additions per prediction, mean over the training rows.",
-        "*Fit*:",
-        "seconds of one fit with all its restarts, on a machine with other work. Means over runs.",
+        "*Flops*: multiplications and additions per prediction, averaged over the training rows.",
+        "*Fit*: seconds of one fit with all of its restarts, on a machine that also did other",
+        "work. All numbers are means over the runs.",
         "",
         *body,
         *origin("dgt_tables"),
@@ -174,16 +178,18 @@ def ablation_table() -> list[str]:
         "## Table 7: one design choice changed, test RMSE",
         "",
         "The first row of a data set has the paper's choices (sum, three layers, quantized) with",
-        "narrow hidden layers. The other rows change one choice, PAT three. Learning rates and",
-        "penalties are chosen among six settings each; annealed variants choose their schedule",
-        "instead. Unlike in the paper, the product form is not worse here: with hard decisions its",
-        "gradient at a split on a row's path is exactly the change that the other branch would",
-        "make,",
-        "and the paper may have tried it with soft decisions. Annealing is worse on Ailerons; on",
-        "Abalone the difference is within the error. Scores are mean ± standard deviation;",
-        "differences are paired by seed and split, with their standard error in brackets.",
-        "*Hardening*: the loss of the hard tree minus that of the soft tree it is made from,",
-        "relative to the latter.",
+        "narrow hidden layers. Each other row changes one choice; PAT changes three. Learning",
+        "rates and penalties are chosen among six settings each; annealed variants choose their",
+        "schedule instead. Unlike in the paper, the product form is not worse here. With hard",
+        "decisions, its gradient at a split on a row's path is exactly the change that the other",
+        "branch would make; the paper may have tried it with soft decisions. Annealing is worse",
+        "on Ailerons; on Abalone the difference is within the error.",
+        "",
+        "- Scores are mean ± standard deviation. Differences are paired by seed and split, with",
+        "  their standard error in parentheses.",
+        "- *Worse in*: the number of pairs in which the variant is worse.",
+        "- *Hardening*: how much larger the loss of the hard tree is than that of the soft tree",
+        "  from which it is made.",
         "",
         *markdown(head, rows),
         *origin("ablations"),
@@ -197,48 +203,55 @@ def number(key: str, form: str) -> Callable[[dict[str, Any]], str]:
     return lambda row: "" if row.get(key) is None else format(row[key], form)
 
 
-def floor_kept(row: dict[str, Any]) -> str:
+def milliseconds(key: str) -> Callable[[dict[str, Any]], str]:
+    return lambda row: f"{1e3 * row[key]:,.3f}"
+
+
+def floor_met(row: dict[str, Any]) -> str:
     return row.get("verdict", "").replace("MISS", "**MISS**")
 
 
 SPEED = {
     "dgt_layers": (
-        "The overparameterised step (L = 3), one thread",
-        "Naive: three layers applied to the samples; collapsed: multiplied first. Never slower "
-        "than collapsed PyTorch; 20 times naive at batch 1024, d = 16.",
+        "One gradient step of an overparameterized tree (L = 3), one thread",
+        "*Naive*: PyTorch applies the three layers to the samples. *Collapsed*: PyTorch multiplies "
+        "the three matrices first. Floors: never slower than collapsed, and at least 20 times as "
+        "fast as naive at batch 1024, d = 16.",
         [
             ("d", number("d", "d")),
             ("batch", number("n", "d")),
-            ("height", number("h", "d")),
+            ("depth", number("h", "d")),
             ("naive, ms", number("naive_ms", ".2f")),
             ("collapsed, ms", number("collapsed_ms", ".2f")),
             ("hardwood, ms", number("ours_ms", ".2f")),
-            ("over naive", number("over_naive", ".1f")),
-            ("over collapsed", number("over_collapsed", ".2f")),
-            ("floor kept", floor_kept),
+            ("speedup over naive", number("over_naive", ".1f")),
+            ("speedup over collapsed", number("over_collapsed", ".2f")),
+            ("floor met", floor_met),
         ],
     ),
     "dgt_fit": (
-        "Fitting letter at height 10, L = 1, one thread",
-        "At least 12 times plain PyTorch.",
+        "Fitting a tree of depth 10 to Letter (L = 1), one thread",
+        "Floor: at least 12 times as fast as plain PyTorch, which is the version with a dense path "
+        "matrix.",
         [
             ("version", number("name", "")),
             ("fit, s", number("seconds", ".2f")),
             ("test accuracy, %", number("accuracy", ".1f")),
-            ("times ours", number("ratio", ".1f")),
-            ("floor kept", floor_kept),
+            ("time relative to hardwood", number("ratio", ".1f")),
+            ("floor met", floor_met),
         ],
     ),
     "forest_fit": (
-        "30 trees on ailerons against one",
-        "At most 20 times one tree's time on two threads; prediction has one.",
+        "A forest of 30 trees compared with one tree, on Ailerons",
+        "Floor: fitting the forest takes at most 20 times as long as fitting one tree, on two "
+        "threads. Predictions use one thread. *Ratio per tree*: the ratio divided by 30.",
         [
             ("what", number("what", "")),
-            ("one tree, s", number("tree", ".4f")),
-            ("forest, s", number("forest", ".4f")),
-            ("forest/tree", number("ratio", ".2f")),
-            ("per tree", number("per_tree", ".3f")),
-            ("floor kept", floor_kept),
+            ("one tree, ms", milliseconds("tree")),
+            ("forest, ms", milliseconds("forest")),
+            ("ratio", number("ratio", ".2f")),
+            ("ratio per tree", number("per_tree", ".3f")),
+            ("floor met", floor_met),
         ],
     ),
 }
@@ -273,13 +286,14 @@ HEAD = f"""\
 
 <!-- Written by `python -m benchmarks.quality.dgt_page` from benchmarks/results; do not edit. -->
 
-[DGT](../papers/dgt.md), Tables 1, 2, 4, 5 and 7. Scores are mean ± standard deviation on test rows,
-over 10 seeds in the paper and 5 here, unless a cell gives another number of runs.
+This page repeats Tables 1, 2, 4, 5 and 7 of the paper on [DGT](../papers/dgt.md). Scores are mean ±
+standard deviation on test rows, over 10 seeds in the paper and 5 here, unless a cell gives another
+number of runs.
 
-- *paper* and *here*: the same data set in the paper, and measured with this repository. An empty
-  cell was not measured there (OptDigits is not in the paper's tables).
+- *paper* rows quote the paper; *here* rows were measured with this repository. An empty cell was
+  not measured (OptDigits is not in the paper's tables).
 - *floor*: the score that we require, about one standard deviation worse than the paper's mean;
-  *kept*: whether our score reaches it.
+  *met*: whether our score reaches it.
 - TAO (alternating optimization), LCN (locally constant networks) and TEL (the tree ensemble layer,
   nearly hard) are other ways to learn oblique trees; their numbers are quoted from the paper. PAT
   is the paper's baseline: a soft tree that is annealed and then hardened.
@@ -293,7 +307,7 @@ python -m benchmarks.quality.dgt_page                     # this page
 ```
 
 The commands need the extra `bench` (`make bench` creates an environment with it);
-`benchmarks/README.md` says where FOLDER comes from.
+[the README of the benchmarks](../../benchmarks/README.md#data) says how to fill FOLDER.
 """
 
 HOW = """\
@@ -301,7 +315,7 @@ HOW = """\
 
 - Settings are compared by their score on **validation** rows, with models trained on training rows.
   The best setting is trained again on training and validation rows together, once per seed, and
-  scored on **test** rows. The same holds for DGT and the other libraries. A DGT tree holds out 10 %
+  scored on **test** rows. The same holds for DGT and the other libraries. A DGT tree holds out 10%
   of its rows to choose the best epoch and the best restart.
 - The grids are in `benchmarks/quality/learners.py`. For DGT they contain the single layer of Table
   11 with its momenta. Instead of the wide hidden layers of Table 12 they contain narrow ones (32 or
@@ -313,12 +327,13 @@ HOW = """\
   ablations. On small tables each DGT setting is tried three times, those of other libraries once.
 - **The grids of Connect4, HIV and the four small classification tables were extended after a first
   run had missed, or nearly missed, a floor on test rows** (PenDigits, Connect4 and HIV had missed
-  theirs); HIV finally also tried its settings three times. The setting was always chosen on
+  theirs). Later, each setting was also tried three times on HIV. The setting was always chosen on
   validation rows. On Mnist, narrow layers were left out to save time. The grids of other libraries
   were not extended.
-- Letter's test rows are inferred from an order of the source, and 9 % of them repeat training rows.
-  The division of SatImage and Letter into training and validation rows is drawn here; HIV's
-  scaffold split is computed again. Compare with the paper accordingly.
+- Letter's test rows are inferred from the order of rows in the source, and 9% of them repeat
+  training rows. SatImage and Letter are divided into training and validation rows at random here,
+  and HIV's scaffold split is computed again. So these scores may not be fully comparable with the
+  paper's.
 - If several splits are published or drawn, ± is over splits and seeds together.
 - Depths are those of the paper; for HIV and BACE, where it gives none, 4 or 6, chosen on validation
   rows. CART *of any depth* is in none of the paper's tables.

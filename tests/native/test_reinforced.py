@@ -129,7 +129,7 @@ CASES = st.fixed_dictionaries(
         "most_children": st.integers(2, 4),
         "n_columns": st.integers(1, 20),
         "n_outputs": st.integers(2, 4),
-        "n_samples": st.integers(2, 6),
+        "n_trajectories": st.integers(2, 6),
         "scale": st.sampled_from([0.1, 1.0, 5.0]),
         "temperature": st.sampled_from([0.5, 1.0, 3.0]),
         "entropy": st.sampled_from([0.0, 0.3]),
@@ -154,7 +154,7 @@ def drawn_case(case, n=5):
 @given(CASES, st.booleans())
 def test_the_sampled_gradient_is_that_of_the_reference(case, by_lanes):
     rng, policy, X, Y, weight = drawn_case(case)
-    uniforms = rng.random((len(X), depth_of(policy.parents), case["n_samples"]), dtype=np.float32)
+    uniforms = rng.random((len(X), depth_of(policy.parents), case["n_trajectories"]), dtype=np.float32)
     n_values = case["n_outputs"] if case["loss"] in CLASS_LOSSES else 1
     values = rng.normal(size=(len(policy.parents), n_values)).astype(np.float32)
     is_value = case["baseline"] == "value"
@@ -166,7 +166,7 @@ def test_the_sampled_gradient_is_that_of_the_reference(case, by_lanes):
         case["loss"],
         uniforms=uniforms,
         values=values if is_value else None,
-        n_samples=case["n_samples"],
+        n_trajectories=case["n_trajectories"],
         baseline=case["baseline"],
         entropy=case["entropy"],
         by_lanes=by_lanes,

@@ -154,7 +154,9 @@ def drawn_case(case, n=5):
 @given(CASES, st.booleans())
 def test_the_sampled_gradient_is_that_of_the_reference(case, by_lanes):
     rng, policy, X, Y, weight = drawn_case(case)
-    uniforms = rng.random((len(X), depth_of(policy.parents), case["n_trajectories"]), dtype=np.float32)
+    uniforms = rng.random(
+        (len(X), depth_of(policy.parents), case["n_trajectories"]), dtype=np.float32
+    )
     n_values = case["n_outputs"] if case["loss"] in CLASS_LOSSES else 1
     values = rng.normal(size=(len(policy.parents), n_values)).astype(np.float32)
     is_value = case["baseline"] == "value"

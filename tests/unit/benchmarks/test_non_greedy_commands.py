@@ -49,7 +49,7 @@ def test_figures_compare_all_methods(data):
 def test_three_ways_of_inference_take_turns_and_two_agree(data):
     printed = output_of("speed.non_greedy_inference", "--data", data, "--quick")
     assert printed.count("| yes ") == 4
-    assert "Fitted: splits scored, times p, grow as depth^" in printed
+    assert "A fit to this table says: the splits scored times p grow as" in printed
 
 
 def test_the_page_is_what_the_results_say():

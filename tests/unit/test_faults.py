@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from faults import FAULTS, ROOT, changed
@@ -17,3 +19,15 @@ def test_a_fault_can_be_planted_and_its_tests_exist(fault):
     text = (ROOT / fault.file).read_text(encoding="utf-8")
     assert changed(fault, text) != text
     assert any((ROOT / test).exists() for test in fault.tests)
+
+
+def test_the_page_names_tests_that_exist():
+    page = (ROOT / "docs" / "design" / "0009-checks.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)", page)
+    assert len(named) > 10
+    missing = [
+        (file, test)
+        for file, test in named
+        if f"def {test}(" not in (ROOT / file).read_text(encoding="utf-8")
+    ]
+    assert not missing

@@ -140,10 +140,20 @@ def test_an_interrupt_keeps_what_there_is(lines, n_before):
     assert len(model.fit_report_.trials) == n_before
 
 
-def test_no_time_still_gives_a_linear_model(lines):
+def test_no_time_still_gives_a_tree(lines):
     model = TreeRegressor(time_limit=1e-9, random_state=0).fit(*lines)
-    assert model.tree_.n_leaves == 1
-    assert model.score(*lines) > 0.1
+    assert len(model.fit_report_.trials) == 1
+    assert np.isfinite(model.predict(lines[0])).all()
+
+
+def test_linear_leaves_are_left_out_where_they_take_too_long():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(2000, 300))
+    y = rng.integers(0, 8, size=2000)
+    model = TreeClassifier(time_limit=1.0, teacher=None, random_state=0).fit(X, y)
+    names = [trial.candidate for trial in model.fit_report_.trials]
+    assert names[0] == "axis-aligned, constant leaves"
+    assert not any("linear" in name for name in names)
 
 
 def test_scoring_decides_among_the_best_of_each_size():

@@ -18,6 +18,7 @@ from hardwood.clock import Clock
 from hardwood.learn.learner import Run
 from hardwood.learn.leaves.linear import row_losses
 from hardwood.learn.linear_tree import TERMS, GrowthKind, LinearTree
+from hardwood.learn.linear_trees.grower import MOST_LEVELS
 from hardwood.learn.linear_trees.growth import Growth
 from hardwood.learn.task import Task
 from hardwood.search.frontier import HeldOut
@@ -30,6 +31,12 @@ _CONSTANT_SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64, 96, 128)
 _LEAST_ROWS = 20  # at a leaf with a linear model, and
 _LEAST_SHARE = 0.005  # this part of all rows
 _LEAST_CONSTANT_ROWS = 5
+# A single linear leaf may take this part of the time limit, by a rough estimate; of ten minutes
+# where there is no limit.
+_ROOT_SHARE = 0.25
+_PATIENT_SECONDS = 600.0
+_NEWTON_STEPS = 8
+_OPERATIONS_PER_SECOND = 2e9
 _MARGIN = 1.5  # how much longer a growth may take than the last one
 
 OnSetting = Callable[["Setting"], bool]
@@ -126,7 +133,7 @@ class LinearSearch:
             growth="constant",
             min_samples_leaf=min(least, _LEAST_CONSTANT_ROWS),
         )
-        if self.max_terms == 0:
+        if self.max_terms == 0 or not self._can_afford_linear_leaves:
             yield self._tried(constant)
             return
         root = self._best_root(
@@ -139,6 +146,16 @@ class LinearSearch:
                 yield self._tried(replace(trees, parent_l2=parent_l2, growth=growth))
             if parent_l2 == _PARENT_L2[0]:
                 yield self._tried(constant)
+
+    @property
+    def _can_afford_linear_leaves(self) -> bool:
+        """Whether a linear leaf leaves time for more; it costs the square of the columns."""
+        task = self.folds[0]
+        levels = np.minimum(task.schema.n_levels, MOST_LEVELS)
+        n_columns = int(np.maximum(levels, 1).sum() + np.count_nonzero(task.schema.has_missing))
+        operations = len(task.train) * n_columns**2 * task.n_outputs * _NEWTON_STEPS
+        seconds = operations * len(self.folds) * len(_LEAF_L2) / _OPERATIONS_PER_SECOND
+        return seconds <= _ROOT_SHARE * min(self.run.clock.limit, _PATIENT_SECONDS)
 
     def _best_root(self, leaf: LinearTree) -> Setting:
         """Choose the penalty of a single linear leaf."""

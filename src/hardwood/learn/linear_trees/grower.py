@@ -19,7 +19,7 @@ from hardwood.learn.task import Task
 _SPLIT_FEATURES = 8  # whose models move while a split is searched
 _MAX_SPLIT_COLUMNS = 24
 _MOST_HESSIANS = 3  # outputs with one each; more share their mean
-_MOST_LEVELS = 30  # of one category that have coefficients: the most frequent ones,
+MOST_LEVELS = 30  # of one category that have coefficients: the most frequent ones,
 _LEAST_LEVEL_ROWS = 5.0  # of at least this many rows
 _INTERCEPT_L2 = 1.0
 _LEVEL_ORDERS = 3  # by numbers whose coefficients move, besides the one by the intercept
@@ -93,7 +93,7 @@ class Grower:
         is_used = np.ptp(self._X, axis=0) > 0
         for j in np.flatnonzero(self._task.schema.n_levels):
             own = np.flatnonzero(self._feature == j)
-            frequent = own[np.argsort(-rows[own], kind="stable")[:_MOST_LEVELS]]
+            frequent = own[np.argsort(-rows[own], kind="stable")[:MOST_LEVELS]]
             is_used[own] &= np.isin(own, frequent) & (rows[own] >= _LEAST_LEVEL_ROWS)
         return np.flatnonzero(is_used)
 

@@ -180,6 +180,8 @@ class FrontierSearch:
     def _is_over(self) -> bool:
         if self.max_trials is not None and len(self._trials) >= self.max_trials:
             self.ending = "Stopped at max_trials."
+        elif self.run.clock.is_past():
+            self.ending = "Stopped at time_limit."
         return bool(self.ending)
 
     def __post_init__(self) -> None:

@@ -55,6 +55,7 @@ def test_the_frontier_has_a_tree_of_every_size(fitted, lines):
     for point in points:
         assert point.tree.n_leaves <= point.n_leaves
         assert point.tree.predict(X).shape == y.shape
+        assert point.tree.counts[-point.tree.n_leaves :].sum() == len(y)
     assert "chosen" in str(fitted.frontier_)
     assert list(fitted.frontier_.to_frame()["n_leaves"]) == [p.n_leaves for p in points]
 

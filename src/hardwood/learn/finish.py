@@ -61,7 +61,7 @@ def finished(
     record = _record(learned, task, parameters, max_points)
     model = learned.model.replace(record=record)
     if isinstance(model, ObliqueTree):
-        counted = model.replace(counts=_tree_counts(model, task, n_jobs))
+        counted = model.replace(counts=tree_counts(model, task, n_jobs))
         return counted if learned.keeps_unreached else counted.simplify()
     if isinstance(model, TreeEnsemble):
         return model.replace(counts=_ensemble_counts(model, task))
@@ -96,7 +96,7 @@ def _record(
     return record
 
 
-def _tree_counts(tree: ObliqueTree, task: Task, n_jobs: int) -> np.ndarray:
+def tree_counts(tree: ObliqueTree, task: Task, n_jobs: int) -> np.ndarray:
     """Count the rows at the nodes of a hard tree, splits first."""
     leaf = routed_leaves(tree, task.matrix, None, n_jobs)
     return sums_of(tree.children, _weight_by_leaf(leaf, task, tree.n_leaves))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hardwood.learn.finish import outputs_of
+from hardwood.learn.finish import outputs_of, tree_counts
 from hardwood.learn.learner import Learned, Run
 from hardwood.learn.linear_tree import LinearTree
 from hardwood.learn.linear_trees.growth import Growth
@@ -301,6 +301,9 @@ class FrontierSearch:
             own = tree if i == place else self._tree_of(each, growths)
             if own is None:
                 continue
+            if isinstance(each, SizedTree):
+                counts = tree_counts(own, self.task, self.run.n_jobs)
+                own = own.replace(counts=counts).simplify()
             found.append(
                 FrontierPoint(
                     each.n_leaves,

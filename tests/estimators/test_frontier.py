@@ -15,7 +15,10 @@ from sklearn.preprocessing import StandardScaler
 
 from hardwood import TreeClassifier, TreeRegressor, load
 from hardwood.errors import FitInterruptedWarning
+from hardwood.learn.learner import Run
+from hardwood.learn.linear_tree import LinearTree
 from hardwood.search.frontier import HeldOut, chosen, pareto, standard_error
+from hardwood.search.linear_search import LinearSearch
 
 QUICK = {"time_limit": None, "max_trials": 8, "random_state": 0, "teacher": None}
 
@@ -101,6 +104,13 @@ def test_limits_are_kept(lines):
     assert TreeRegressor(max_leaves=2, **QUICK).fit(*lines).tree_.n_leaves <= 2
 
 
+@pytest.mark.parametrize("most", [1, 5, 6, 40])
+def test_the_limit_of_terms_is_among_the_sizes(most):
+    terms = LinearSearch([], Run(), max_terms=most)._terms(LinearTree())
+    assert terms[-1] == most
+    assert list(terms) == sorted(set(terms))
+
+
 def test_on_a_linear_table_it_is_as_good_as_a_linear_model():
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     X, test_X, y, test_y = train_test_split(X, y, random_state=0, stratify=y)
@@ -161,7 +171,7 @@ def test_scoring_decides_among_the_best_of_each_size():
     X, y = load_breast_cancer(return_X_y=True)
     model = TreeClassifier(scoring="roc_auc", **QUICK).fit(X, y)
     assert model.score(X, y) > 0.9
-    assert "roc_auc" in str(model.fit_report_)
+    assert "Chosen by roc_auc" in str(model.fit_report_)
 
 
 def test_oblique_trees_with_constant_leaves_win_where_they_are_better():
@@ -179,6 +189,9 @@ def test_settings_are_checked(lines):
     assert clone(model).get_params() == model.get_params()
     with pytest.raises(ValueError, match="prefer must be"):
         TreeRegressor(prefer="small").fit(*lines)
+    for options in ({"max_leaves": 3}, {"max_terms": 2}, {"prefer": "accuracy"}):
+        with pytest.raises(ValueError, match=f"{next(iter(options))}=.* needs leaves"):
+            TreeRegressor(leaves="constant", **options, **QUICK).fit(*lines)
     constant = TreeRegressor(leaves="constant", max_depth=2, **QUICK).fit(*lines)
     with pytest.raises(ValueError, match='leaves="auto"'):
         constant.at(max_leaves=2)

@@ -54,11 +54,13 @@ class TreeClassifier(_TreeParameters, _Searched, base.SingleTreeClassifier):
     Parameters
     ----------
     max_depth : int or None, default=None
-        Maximum depth, 1 to 16; None: as deep as validation prefers.
+        Maximum depth, 1 to 16. None: no limit for axis-aligned splits with leaves="auto", and 8 for
+        all other trees.
     max_leaves : int or None, default=None
-        Maximum number of leaves; None for no limit.
+        Maximum number of leaves, with leaves="auto"; oblique trees are then left out. None for no
+        limit.
     max_terms : int or None, default=None
-        Maximum number of features in a leaf or a split; None for no limit.
+        Maximum number of features in a leaf or a split, with leaves="auto"; None for no limit.
     leaves : "auto", "constant" or "linear", default="auto"
         What a leaf predicts: a constant per output, or a linear function of the columns. "auto":
         both compete, and so does a single linear leaf, which is a linear model.
@@ -83,7 +85,8 @@ class TreeClassifier(_TreeParameters, _Searched, base.SingleTreeClassifier):
     scoring : str or function, default=None
         The validation score of a candidate: None, or a scorer of scikit-learn, such as "roc_auc";
         larger is better. None: with leaves="auto" trees are compared by their log loss, else by
-        their accuracy.
+        their accuracy. With leaves="auto" and a scorer, the best trees of every size are scored and
+        the best score is chosen; of `prefer`, only "readable" then matters.
     validation_fraction : float, default=0.2
         Fraction of the rows to hold out for validation, stratified by class. Tables with fewer than
         1,500 distinct rows use 4-fold cross-validation instead.

@@ -82,6 +82,7 @@ class BestTree(Learner):
 
         `Run.clock` limits the time; callbacks are called with every `Trial`.
         """
+        self._check_leaves()
         check_teacher(self.teacher, task.kind)
         scorer = Scorer.of(task.kind, task.classes, self.scoring)
         folds = _folds(task, run.seed)
@@ -128,6 +129,18 @@ class BestTree(Learner):
             },
             keeps_unreached=best.candidate.has_soft_leaves,
         )
+
+    def _check_leaves(self) -> None:
+        """Refuse what only `leaves="auto"` takes into account."""
+        if self.leaves == "auto":
+            return
+        for name, default in (("max_leaves", None), ("max_terms", None), ("prefer", "balanced")):
+            if getattr(self, name) != default:
+                raise ValueError(
+                    f'{name}={getattr(self, name)!r} needs leaves="auto", got '
+                    f"leaves={self.leaves!r}. max_depth and max_features_per_split limit trees "
+                    "with one kind of leaves."
+                )
 
     @property
     def _limits(self) -> Limits:

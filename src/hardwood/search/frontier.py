@@ -49,6 +49,11 @@ class HeldOut:
     size: float
     losses: np.ndarray
 
+    @property
+    def is_readable(self) -> bool:
+        """Whether it has at most 12 leaves and 3 terms."""
+        return self.n_leaves <= READABLE_LEAVES and self.n_terms <= READABLE_TERMS
+
 
 def chosen(trees: Sequence[HeldOut], weight: np.ndarray, prefer: Preference = "balanced") -> int:
     """Return the place of the tree that a preference chooses.
@@ -59,11 +64,7 @@ def chosen(trees: Sequence[HeldOut], weight: np.ndarray, prefer: Preference = "b
     means = np.array([np.average(tree.losses, weights=weight) for tree in trees])
     allowed = np.arange(len(trees))
     if prefer == "readable":
-        small = [
-            i
-            for i, tree in enumerate(trees)
-            if tree.n_leaves <= READABLE_LEAVES and tree.n_terms <= READABLE_TERMS
-        ]
+        small = [i for i, tree in enumerate(trees) if tree.is_readable]
         allowed = np.array(small or [min(range(len(trees)), key=lambda i: trees[i].size)])
     best = int(allowed[np.argmin(means[allowed])])
     if prefer != "balanced":

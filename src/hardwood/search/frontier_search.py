@@ -89,7 +89,7 @@ class FrontierSearch:
             self.oblique.teacher_note if self.oblique else "",
             rows_note,
             self.ending,
-            f"{finish}\n{self._choice_note(trees, place)}",
+            f"{finish}\n{self._choice_note(trees)}",
             self.run.clock.spent,
         )
         kept = trees[place]
@@ -212,8 +212,12 @@ class FrontierSearch:
         """Choose by the loss, or by the user's own scoring among the best tree of each size."""
         if self.scorer.function is None:
             return chosen(trees, self._weight, self.prefer)
-        places = {*pareto(trees, self._weight), len(trees) - 1}
-        return max(sorted(places), key=lambda i: self._score_of(trees[i]))
+        places = pareto(trees, self._weight)
+        if isinstance(trees[-1], ObliqueResult):
+            places.append(len(trees) - 1)
+        if self.prefer == "readable":
+            places = [i for i in places if trees[i].is_readable] or places[:1]
+        return max(places, key=lambda i: self._score_of(trees[i]))
 
     def _score_of(self, tree: HeldOut) -> float:
         if isinstance(tree, ObliqueResult):
@@ -243,7 +247,7 @@ class FrontierSearch:
             return self.oblique.describe(tree.result.candidate)
         return next(str(s) for s in self.linear.settings if any(each is tree for each in s.trees))
 
-    def _choice_note(self, trees: list[HeldOut], place: int) -> str:
+    def _choice_note(self, trees: list[HeldOut]) -> str:
         """Say what the other preferences would have chosen."""
         notes = []
         for preference in ("balanced", "accuracy", "readable"):
@@ -254,7 +258,11 @@ class FrontierSearch:
                 f"{plural(other.n_terms, 'term')}, "
                 f"{self._metric} {format_number(loss)}"
             )
-        return f'Chosen by prefer="{self.prefer}". By preference: {"; ".join(notes)}.'
+        how = f'prefer="{self.prefer}"'
+        if self.scorer.function is not None:
+            how = f"{self.scorer.name} among the best trees of every size"
+        without = "" if self.oblique else "max_leaves leaves out oblique trees. "
+        return f"{without}Chosen by {how}. By preference: {'; '.join(notes)}."
 
     # --- all rows ----------------------------------------------------------------------------
 

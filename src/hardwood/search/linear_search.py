@@ -175,7 +175,7 @@ class LinearSearch:
             return (0,)
         if self.max_terms is None:
             return (*TERMS, None)
-        return tuple(t for t in TERMS if t <= self.max_terms) or (self.max_terms,)
+        return (*(t for t in TERMS if t < self.max_terms), self.max_terms)
 
     def _has_time(self) -> bool:
         clock = self.run.clock

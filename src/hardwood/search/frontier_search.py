@@ -277,6 +277,9 @@ class FrontierSearch:
         if self.interrupted:
             note = "Not fitted to all rows: the fit was interrupted."
             growths[learner] = self._first_growth(learner)
+        elif not self.run.clock.has(self.linear.finish_seconds):
+            note = "Not fitted to all rows: there was no time left."
+            growths[learner] = self._first_growth(learner)
         else:
             try:
                 growths[learner] = self.linear.grown(learner, self._all_rows)

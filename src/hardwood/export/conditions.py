@@ -3,6 +3,8 @@
 A split on one number is a threshold: the engine's decision is monotone in the column and changes at
 one float32 value, which is found by bisection. Of the numbers that round to this float32 value, the
 one with the fewest digits is the threshold, ``age >= 30``; all others are decided as in the engine.
+Where no number of the column rounds to it, as float64 cannot resolve the distance from the center,
+the first number that goes right is the threshold.
 A split on the levels of one feature, or on a value being missing, has a few cases, each decided as
 in the engine. Only a split on several features remains a weighted sum; in float64 it agrees with
 the engine's float32 sum wherever that is not within rounding of zero (`rounding_bound`).
@@ -16,6 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hardwood.export.plan import LANES, LARGEST, Encoding, PlannedTree
+
+_LARGEST_NUMBER = float(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True)
@@ -268,14 +272,18 @@ def _thresholds(
         splits.tolist(), values.tolist(), cuts, rising, first, last, strict=True
     ):
         feature = int(encoding.numeric[value])
-        missing_right = _goes_right(tree, i, encoding.flag.get(feature))
-        if abs(cut) >= LARGEST:  # no number, or every number, goes right
-            present_right = bool((cut < 0) == is_rising)
+        outermost = float(low) if is_rising else float(high)  # of the numbers that go right
+        everything = -_LARGEST_NUMBER if is_rising else _LARGEST_NUMBER
+        if outermost == everything or np.isinf(outermost):  # every number, or none, goes right
+            present_right = outermost == everything
             conditions.append(_missing_condition(present_right, tree, encoding, i, feature))
-        else:
-            relation = ">=" if is_rising else "<="
-            entry = shortest_between(float(low), float(high), _nominal(tree, encoding, i, value))
-            conditions.append(Threshold(feature, relation, entry, missing_right))
+            continue
+        # Beyond the largest value all numbers have it, so that one in their midst is no threshold.
+        is_rounded = low <= high and abs(cut) < LARGEST
+        near = _nominal(tree, encoding, i, value)
+        entry = shortest_between(float(low), float(high), near) if is_rounded else outermost
+        missing_right = _goes_right(tree, i, encoding.flag.get(feature))
+        conditions.append(Threshold(feature, ">=" if is_rising else "<=", entry, missing_right))
     return conditions
 
 
@@ -289,7 +297,10 @@ def _nominal(tree: PlannedTree, encoding: Encoding, i: int, value: int) -> float
 def _cut_entries(
     encoding: Encoding, values: np.ndarray, cuts: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(s,) the first and the last number of a column whose float32 value is the cut."""
+    """(s,) the first number whose value is the cut or more, the last whose value is it or less.
+
+    They are infinite if there is none, and the last is below the first if no value is the cut.
+    """
     center, inverse = encoding.center[values], encoding.inverse_scale[values]
 
     def value_of(x: np.ndarray) -> np.ndarray:
@@ -307,7 +318,7 @@ def shortest_between(low: float, high: float, near: float) -> float:
     near = min(max(near, low), high)
     if low <= 0 <= high:
         return 0.0
-    rounded = (float(f"{near:.{digits}e}") for digits in range(17))
+    rounded = (float(f"{near:.{digits}e}") for digits in range(17))  # the last is `near`
     return next(number for number in rounded if low <= number <= high)
 
 

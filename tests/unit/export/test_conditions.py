@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hardwood import ObliqueTree
+from hardwood.export import to_c, to_json, to_onnx, to_python, to_rules, to_sql
+from hardwood.export.c.compiler import Compiler
 from hardwood.export.conditions import (
     Always,
     Levels,
@@ -84,6 +88,63 @@ def test_a_threshold_is_where_the_engine_changes_sides(seed, column, exponent, h
 
     exact, flags, bias = exact_splits(plan, encoding)
     np.testing.assert_array_equal((values @ exact[0] + on @ flags[0] + bias[0] >= 0), leaves)
+
+
+@st.composite
+def splits_beside_the_center(draw):
+    """A split on one number, its threshold a few floats from the center, in any units."""
+    center = draw(st.sampled_from([1.0, -1.1, 0.1, 135802.4679, -(2.0**52)]))
+    center *= 2.0 ** draw(st.sampled_from([0, 0, 0, -800, 800]))
+    spacing = float(np.spacing(abs(center)))
+    floats = draw(st.sampled_from([0, 1, 2, 3, 100, 2**20 + 1])) * draw(st.sampled_from([-1, 1]))
+    scale = spacing * 10.0 ** draw(st.integers(-20, 36))
+    weight = draw(st.sampled_from([1.0, -1.0, 1e-3, -777.0])) / scale
+    feature = Feature("x", "numeric", center=center, scale=scale, has_missing=draw(st.booleans()))
+    schema = Schema((feature,))
+    weights = np.zeros((1, schema.n_columns))
+    weights[0, 0] = weight
+    tree = ObliqueTree(
+        weights,
+        [-weight * floats * spacing],
+        [[-1, -2]],
+        [[0.0], [1.0]],
+        schema=schema,
+        task="regression",
+    )
+    return tree, center + floats * spacing
+
+
+def rows_beside(tree, threshold):
+    """Floats around the threshold and the center, and far from them; each has another value.
+
+    Of the floats that round to the cut, it is the threshold of the export, if there is one.
+    """
+    encoding, _, (condition,) = planned(tree)
+    center = tree.schema.column_center[0]
+    points = [condition.value] if isinstance(condition, Threshold) else []
+    points += [*neighbors(np.float64(threshold)), *neighbors(np.float64(center))]
+    points += [0.0, 1e308, -1e308, center + tree.schema.column_scale[0] * 3, threshold * 1.001]
+    x = np.array(points)
+    values = encoding.encode(x[:, None])[0][:, 0]
+    return x[np.unique(values, return_index=True)[1]][:, None]
+
+
+@pytest.mark.parametrize(
+    "export", [to_c, to_json, to_onnx, to_python, to_rules, to_sql], ids=lambda e: e.__name__
+)
+@settings(max_examples=60)
+@given(split=splits_beside_the_center())
+def test_a_threshold_nearer_to_the_center_than_floats_resolve(export, split):
+    """Every export decides the floats around it as the model does, none of them by rounding."""
+    if export is to_onnx:
+        pytest.importorskip("onnx", reason="the extra 'onnx' is not installed")
+    tree, threshold = split
+    rows = rows_beside(tree, threshold)
+    with mock.patch.object(Compiler, "find", return_value=None):  # compilers are slow
+        check = export(tree, data=rows).check
+    assert check.n_on_edge == 0
+    inside = holds(planned(tree)[2][0], rows, tree.schema)
+    np.testing.assert_array_equal(inside, tree.apply(rows).astype(bool))
 
 
 def test_conditions_on_categories_and_missing_values(zoo):

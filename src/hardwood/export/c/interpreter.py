@@ -39,7 +39,8 @@ def interpreted_predictions(probes: Probes, prefix: str, text: str) -> Predictio
         sums[:, 0] = tables["bias"][node]
         for j in range(n):
             product = weights[node, j].astype(np.float64) * values[rows, j]
-            sums[:, j % LANES] = (product + sums[:, j % LANES]).astype(np.float32)
+            with np.errstate(over="ignore"):  # to infinity, as in C
+                sums[:, j % LANES] = (product + sums[:, j % LANES]).astype(np.float32)
         for half in (8, 4, 2, 1):
             sums = sums[:, :half] + sums[:, half : 2 * half]
         total = np.zeros(len(rows), np.float32)

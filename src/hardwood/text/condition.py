@@ -17,7 +17,7 @@ The rules keep a condition from being misread:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hardwood.text.numbers import format_digits, format_quantity
@@ -38,13 +38,30 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class Axis:
+    """The left side of a condition as a number: a score s is at ``threshold + factor * s``.
+
+    ``origin`` is what the number represents, see `hardwood.table.Feature`.
+    """
+
+    threshold: float = 0.0
+    factor: float = 1.0
+    origin: str = "number"
+
+
+@dataclass(frozen=True)
 class Phrase:
-    """The parts of a condition: signed terms, the number left out, relation and right side."""
+    """The parts of a condition: signed terms, the number left out, relation and right side.
+
+    ``axis`` has the units of the left side, and the right side as a number. A condition without a
+    relation compares nothing but the score, with 0.
+    """
 
     terms: tuple[str, ...]
     n_left_out: int = 0
     relation: str = ""
     threshold: str = ""
+    axis: Axis = Axis()
 
     def line(self) -> str:
         """Return the condition as one line."""
@@ -90,39 +107,44 @@ def phrase(split: Split | Branch, *, max_terms: int | None, digits: int | None) 
 def _inequality(
     split: Split | Branch, terms: tuple[Term, ...], max_terms: int | None, digits: int | None
 ) -> Phrase:
+    if len(terms) == 1:
+        return _bound(split, terms[0], digits)
     shown = terms[:max_terms]
     sign = math.copysign(1.0, shown[0].weight)
-    relation = ">=" if sign > 0 else "<="
-    if len(terms) == 1:
-        return Phrase((name_text(terms[0].name),), 0, relation, _bound(split, terms[0], digits))
     written = write_terms(split.tree.schema, shown, digits, sign=sign)
     right_side = exact_sum([*(term.at_center for term in written), -sign * split.bias])
     spread = math.hypot(*(term.importance for term in shown))
     return Phrase(
         terms=(written[0].text, *map(str, written[1:])),
         n_left_out=len(terms) - len(shown),
-        relation=relation,
+        relation=_relation(shown[0]),
         threshold=format_digits(right_side, digits, spread=spread),
+        axis=Axis(right_side, sign),
     )
 
 
-def _bound(split: Split | Branch, term: Term, digits: int | None) -> str:
-    """Format t / w, because w x >= t is most readable as x >= t / w."""
+def _bound(split: Split | Branch, term: Term, digits: int | None) -> Phrase:
+    """Write w x >= t as x >= t / w, which is most readable."""
     threshold = exact_sum([term.center, -split.bias / term.weight])
     spread = float(split.tree.schema.column_spread[term.column])
     origin = split.tree.schema.features[term.feature].origin
-    return format_quantity(
+    text = format_quantity(
         threshold, origin, digits, spread=spread, toward=math.copysign(1, term.weight)
     )
+    axis = Axis(threshold, 1.0 / term.weight, origin)
+    return Phrase((name_text(term.name),), 0, _relation(term), text, axis)
+
+
+def _relation(first: Term) -> str:
+    return ">=" if first.weight > 0 else "<="
 
 
 def _with_missing(split: Split | Branch, digits: int | None) -> Phrase:
     """Return the condition of a split on one number and its missing indicator."""
     number_term, flag = sorted(split.terms, key=lambda term: term.kind == "missing")
-    relation = ">=" if number_term.weight > 0 else "<="
     words = "or missing" if split.bias + flag.weight >= 0 else "and not missing"
-    bound = f"{_bound(split, number_term, digits)} {words}"
-    return Phrase((name_text(number_term.name),), 0, relation, bound)
+    bound = _bound(split, number_term, digits)
+    return replace(bound, threshold=f"{bound.threshold} {words}")
 
 
 def _membership(split: Split | Branch, max_levels: int | None) -> str:

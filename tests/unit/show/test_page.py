@@ -23,7 +23,7 @@ from hardwood.show.page.colors import colors_of
 from hardwood.show.page.content import content_of
 from hardwood.show.page.histograms import N_BINS, histograms_of
 from hardwood.show.page.packing import packed
-from hardwood.table import Schema, Table
+from hardwood.table import Feature, Schema, Table
 from pages import content_in, unpacked
 from trees import make_rows, make_tree
 
@@ -153,6 +153,22 @@ def test_the_axis_has_the_units_of_the_condition():
         [4.0, 1.0, "number"],
         [0.0, 1.0, "number"],
     ]
+
+
+@pytest.mark.parametrize("origin", ["number", "boolean", "date", "duration"])
+def test_the_axis_of_a_split_with_missing_values_is_that_of_its_number(origin):
+    feature = Feature("x", "numeric", center=1.5e9, scale=2.0**20, has_missing=True, origin=origin)
+    tree = ObliqueTree.of(
+        [[-2.0, 5.0], [0.0, 1.0]],
+        bias=[6.0, -0.5],
+        children=[[-1, 1], [-2, -3]],
+        values=np.arange(3.0),
+        schema=Schema((feature,)),
+    )
+    content = content_of(tree)["trees"][0]
+    assert content["conditions"][0][2].endswith(" or missing")
+    assert content["conditions"][1][0] == ["x is missing"]
+    assert content["axes"] == [[1.5e9 + 3.0, -0.5, origin], [0.0, 1.0, "number"]]
 
 
 def test_a_large_table_is_sampled(monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from hardwood.show.page.histograms import N_BINS, histograms_of
 from hardwood.show.page.packing import packed
 from hardwood.show.page.rows import DataRows
 from hardwood.show.text import summary
-from hardwood.text.condition import Phrase, phrase
+from hardwood.text.condition import Axis, Phrase, phrase
 from hardwood.text.leaf import leaf_equations, outputs_left_out, says_equations
 from hardwood.text.terms import label_text, name_text
 
@@ -170,24 +171,13 @@ def _split(split: Split) -> tuple[list[Any], list[Any]]:
     """Return a condition as text, and the axis for its scores."""
     words = phrase(split, max_terms=MAX_TERMS, digits=DIGITS)
     right_side = f"{words.relation} {words.threshold}" if words.relation else ""
-    return [list(words.terms), words.n_left_out, right_side], _axis(split, words)
+    return [list(words.terms), words.n_left_out, right_side], _axis(words)
 
 
-def _axis(split: Split, words: Phrase) -> list[Any]:
-    """Return threshold and factor: a score s is drawn at ``threshold + factor * s``.
-
-    The axis has the units of the condition's left side, and the threshold of its right side. The
-    axis of a split on one number is that number, which may be a date, as the third element says.
-    """
-    at, factor, origin = 0.0, 1.0, "number"
-    if words.relation:  # none if the split has only categories
-        first = split.terms[0]
-        if len(split.terms) > 1:
-            at, factor = float(words.threshold), 1.0 if first.weight > 0 else -1.0
-        else:
-            at, factor = first.center - split.bias / first.weight, 1.0 / first.weight
-            origin = split.tree.schema.features[first.feature].origin
-    return [at, factor, origin] if np.isfinite([at, factor]).all() else [0.0, 1.0, "number"]
+def _axis(words: Phrase) -> list[Any]:
+    """Return threshold, factor and origin; those of the score where they exceed float64."""
+    is_drawable = np.isfinite([words.axis.threshold, words.axis.factor]).all()
+    return list(astuple(words.axis if is_drawable else Axis()))
 
 
 def _leaf_weights(tree: ObliqueTree, columns: np.ndarray) -> Any:

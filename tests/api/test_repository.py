@@ -72,6 +72,17 @@ def test_readme_has_one_install_line_for_the_wheel_test():
     assert "README_INSTALLS" in (ROOT / "Makefile").read_text()
 
 
+def test_install_lines_name_a_checkout_since_no_package_is_published():
+    folders = [ROOT / name for name in ("src", "docs", "examples", "benchmarks")]
+    texts = [
+        path for folder in folders for path in folder.rglob("*") if path.suffix in (".md", ".py")
+    ]
+    installs = re.compile(r"pip install(?: -\S+)* ['\"]?hardwood")
+    assert installs.search("pip install --upgrade hardwood")
+    for path in [README, ROOT / "CONTRIBUTING.md", *texts]:
+        assert not installs.search(path.read_text()), path
+
+
 def test_the_guide_has_every_parameter_with_its_default():
     from hardwood import DGTClassifier, DGTRegressor
     from hardwood.learn import Training

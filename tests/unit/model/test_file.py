@@ -329,7 +329,7 @@ def place(name: str = "weights", **changes: Any) -> bytes:
         (joined(HEADER | {"leaf_weights": PLACE}, DATA), "'leaf_weights' has shape .* expected 3"),
         (joined(HEADER | {"n_splits": PLACE}, DATA), r"unknown arrays \['n_splits'\]"),
         (joined({k: v for k, v in HEADER.items() if k != "bias"}, DATA), r"lacks .*\['bias'\]"),
-        (with_document(CONTENT, format=2), r"newer hardwood \(format 2.*pip install --upgrade"),
+        (with_document(CONTENT, format=2), r"newer hardwood \(format 2.*checkout.*pip install \."),
         (with_document(CONTENT, format=2, kind="grove", schema=...), "newer hardwood"),
         (with_document(CONTENT, link=...), r"lacks the keys \['link'\]"),
         (with_document(CONTENT, combine="mean"), r"unknown keys \['combine'\]"),

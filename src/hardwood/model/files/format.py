@@ -43,7 +43,8 @@ def check_format(header: Any, kinds: Collection[str]) -> str:
     if version > FORMAT:
         raise ModelFileError(
             f"it was written by a newer hardwood (format {version!r:.80}, this version reads "
-            f"format {FORMAT}). Upgrade with:  pip install --upgrade hardwood"
+            f"format {FORMAT}). Update your checkout of hardwood and install it there with:  "
+            "pip install .  (hardwood is not on PyPI yet)"
         )
     if isinstance(kind, str) and kind in kinds:
         return kind

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import json
+import pickle
+import re
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -59,8 +65,69 @@ def test_the_frontier_has_a_tree_of_every_size(fitted, lines):
         assert point.tree.n_leaves <= point.n_leaves
         assert point.tree.predict(X).shape == y.shape
         assert point.tree.counts[-point.tree.n_leaves :].sum() == len(y)
-    assert "chosen" in str(fitted.frontier_)
-    assert list(fitted.frontier_.to_frame()["n_leaves"]) == [p.n_leaves for p in points]
+    assert kept.tree is fitted.tree_
+
+
+def test_the_frontier_is_a_report(fitted):
+    frontier = fitted.frontier_
+    text = str(frontier)
+    assert text.count("chosen") == 1
+    assert len(re.findall(r"^ .* best(  chosen)?$", text, re.MULTILINE)) == 2  # header and row
+    assert list(frontier.to_frame()["n_leaves"]) == [p.n_leaves for p in frontier.points]
+    assert len(frontier.to_frame("measured")) == len(frontier.measured)
+    assert json.loads(frontier.to_json())["points"][0]["n_leaves"] == 1
+    assert "<img" in frontier.to_html()
+    same = pickle.loads(pickle.dumps(frontier))
+    assert str(same) == text
+    assert same.points == frontier.points
+    assert len(pickle.dumps(frontier.measured)) < 20_000
+    assert copy.deepcopy(frontier) == frontier
+
+
+@pytest.mark.parametrize("ending", ["png", "svg"])
+def test_the_plot_has_a_curve_for_numbers_of_terms_and_one_for_cart(fitted, tmp_path, ending):
+    path = tmp_path / f"frontier.{ending}"
+    figure = fitted.plot_frontier(path)
+    assert path.stat().st_size > 5_000
+    (ax,) = figure.axes
+    curves = {line.get_label(): line for line in ax.lines}
+    words = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert {"at most 1 term", "any number of terms"} <= set(words)
+    frontier = fitted.frontier_
+    assert f"chosen: {frontier.chosen.words}" in words
+    cart = curves["CART (axis-aligned, constant leaves)"]
+    measured = [each for each in frontier.measured if each.kind == "constant"]
+    assert list(cart.get_xdata()) == [each.n_leaves for each in measured]
+    assert list(cart.get_ydata()) == [each.loss for each in measured]
+    assert min(curves["any number of terms"].get_ydata()) == frontier.best.loss
+
+
+def test_the_plot_goes_into_given_axes(fitted):
+    from matplotlib import pyplot
+
+    _, (left, right) = pyplot.subplots(1, 2)
+    assert fitted.frontier_.plot(ax=right) is right.figure
+    assert right.lines
+    assert not left.lines
+    pyplot.close(right.figure)
+
+
+def test_trees_of_the_frontier_have_the_record_of_the_fit(fitted):
+    for point in fitted.frontier_.points:
+        record = point.tree.record
+        assert record["parameters"] == fitted.tree_.record["parameters"]
+        assert record["distinct_rows"] == fitted.tree_.record["distinct_rows"]
+        is_linear = point.kind == "linear"
+        assert ("linear" in record["resolved"]["candidate"]) == is_linear
+
+
+def test_a_fit_without_a_frontier_forgets_the_last_one(lines):
+    model = TreeRegressor(**QUICK).fit(*lines)
+    model.set_params(leaves="constant", max_depth=2, max_trials=2).fit(*lines)
+    with pytest.raises(ValueError, match="leaves='constant' kept one tree"):
+        model.at(max_leaves=2)
+    with pytest.raises(ValueError, match="leaves='constant' kept one tree"):
+        model.plot_frontier()
 
 
 def test_at_gives_the_best_tree_within_limits(fitted):
@@ -69,8 +136,32 @@ def test_at_gives_the_best_tree_within_limits(fitted):
     feature = tree.schema.column_feature
     for leaf in tree.leaf_weights:
         assert len(set(feature[np.flatnonzero(leaf.any(axis=0))])) <= 1
-    with pytest.raises(ValueError, match="no tree has at most 0 leaves"):
-        fitted.at(max_leaves=0)
+    for limits in ({"max_leaves": 0}, {"max_leaves": 2.5}, {"max_terms": -1}):
+        with pytest.raises(ValueError, match=f"{next(iter(limits))} must be an integer >="):
+            fitted.at(**limits)
+
+
+@pytest.mark.parametrize("max_leaves", [1, 2, 3, 6, None])
+@pytest.mark.parametrize("max_terms", [0, 1, 2, 3, None])
+def test_no_measured_tree_within_limits_is_better(fitted, max_leaves, max_terms):
+    frontier = fitted.frontier_
+    tree = frontier.at(max_leaves, max_terms)
+    (point,) = [p for p in frontier.points if p.tree is tree]
+    within = [
+        each.loss
+        for each in frontier.measured
+        if each.n_leaves <= (max_leaves or np.inf)
+        and each.n_terms <= (np.inf if max_terms is None else max_terms)
+    ]
+    assert point.loss == min(within)
+    assert point.n_leaves <= (max_leaves or np.inf)
+
+
+def test_without_a_tree_as_small_the_error_names_the_smallest(fitted):
+    few = replace(fitted.frontier_, points=fitted.frontier_.points[-1:])
+    words = f"has {few.points[0].words}"
+    with pytest.raises(ValueError, match=rf"at most 1 leaf and 0 terms. The smallest {words}"):
+        few.at(max_leaves=1, max_terms=0)
 
 
 def test_a_tree_of_the_frontier_is_like_any_other(fitted, lines, tmp_path):
@@ -193,12 +284,11 @@ def test_settings_are_checked(lines):
         with pytest.raises(ValueError, match=f"{next(iter(options))}=.* needs leaves"):
             TreeRegressor(leaves="constant", **options, **QUICK).fit(*lines)
     constant = TreeRegressor(leaves="constant", max_depth=2, **QUICK).fit(*lines)
-    with pytest.raises(ValueError, match='leaves="auto"'):
-        constant.at(max_leaves=2)
+    assert constant.tree_.depth <= 2
 
 
 def held_out(n_leaves: int, size: float, losses: list[float]) -> HeldOut:
-    return HeldOut(n_leaves, 1, size, np.array(losses))
+    return HeldOut("linear", n_leaves, 1, size, np.array(losses))
 
 
 def test_the_smallest_within_one_standard_error():
@@ -219,3 +309,19 @@ def test_weights_of_rows_count_in_the_choice():
     b = held_out(2, 2, [1.0, 1.0])
     assert chosen([a, b], np.array([9.0, 1.0]), "accuracy") == 0
     assert chosen([a, b], np.array([1.0, 9.0]), "accuracy") == 1
+
+
+def test_pareto_keeps_the_best_within_any_limits():
+    weight = np.ones(2)
+    linear = replace(held_out(1, 7, [0.1, 0.1]), n_terms=6)  # few numbers, but many terms
+    stump = held_out(2, 4, [0.6, 0.6])
+    axis_aligned = held_out(3, 10, [0.2, 0.2])
+    worse = held_out(4, 10, [0.3, 0.3])  # as many numbers as the last, and more leaves
+    trees = [worse, axis_aligned, stump, linear, linear]
+    assert pareto(trees, weight) == [2, 3, 1]
+
+
+def test_of_equal_trees_pareto_keeps_the_smallest():
+    larger = held_out(3, 10, [0.2, 0.2])
+    assert pareto([larger, held_out(2, 8, [0.2, 0.2])], np.ones(2)) == [1]
+    assert pareto([larger, held_out(3, 8, [0.2, 0.2])], np.ones(2)) == [1]

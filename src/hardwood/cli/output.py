@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from hardwood.atomic_file import whole_file
 from hardwood.cli.errors import INTERRUPTED, CommandError, naming_the_file
 from hardwood.errors import FitInterruptedWarning, MissingExtraError, TableWarning
 from hardwood.report.metrics import scores_json, scores_table
 from hardwood.report.resampling import Score
 from hardwood.text.blocks import TextTable
 from hardwood.text.numbers import format_number, plural
-from hardwood.text.report import to_json_value
+from hardwood.text.report import picture_format, to_json_value, write_figure
 
 if TYPE_CHECKING:
     from hardwood.cli.fit import Dataset
@@ -85,7 +84,7 @@ def check_drawable(path: Path) -> None:
     except ImportError as error:
         raise MissingExtraError("matplotlib", extra="plot", purpose="Drawing a tree") from error
     known = FigureCanvasAgg.get_supported_filetypes()
-    if _picture_format(path) not in known:
+    if picture_format(path) not in known:
         raise CommandError(f"{path}: unknown image format; use {', '.join(sorted(known))}.")
 
 
@@ -131,13 +130,9 @@ def _write(draw_figure: Callable[[], Any], path: Path) -> None:
     from matplotlib import pyplot
 
     figure = draw_figure()
-    with naming_the_file(path), whole_file(path) as stream:
-        figure.savefig(stream, format=_picture_format(path), dpi=150, bbox_inches="tight")
+    with naming_the_file(path):
+        write_figure(figure, path)
     pyplot.close(figure)
-
-
-def _picture_format(path: Path) -> str:
-    return path.suffix.lstrip(".").lower() or "png"
 
 
 # The meaning of a forest's `oob_score_`, by task.

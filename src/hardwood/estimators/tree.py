@@ -5,17 +5,23 @@ The search is `hardwood.search.best_tree`.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.utils.validation import check_is_fitted
 
 from hardwood.estimators import base
-from hardwood.learn.learner import Learner
+from hardwood.learn.learner import Learned, Learner, Run
+from hardwood.learn.task import Task
 from hardwood.model import ObliqueTree
-from hardwood.search.best_tree import BestTree, TreeParameters
+from hardwood.search.best_tree import BestTree, LeafKind, TreeParameters
 from hardwood.search.fit_report import FitReport
 from hardwood.search.frontier import Frontier
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -28,19 +34,54 @@ class _Searched(base.TreeEstimator):
 
     fit_report_: FitReport
     frontier_: Frontier
+    leaves: LeafKind
 
     def at(self, max_leaves: int | None = None, max_terms: int | None = None) -> ObliqueTree:
         """Return the best tree of the frontier within limits.
+
+        Parameters
+        ----------
+        max_leaves
+            Maximum number of leaves, >= 1; None for no limit.
+        max_terms
+            Maximum number of features in a leaf or a split, >= 0; None for no limit.
 
         Raises
         ------
         ValueError
             If no tree is as small, or if the search had only one kind of leaves.
         """
+        return self._known_frontier.at(max_leaves, max_terms)
+
+    def plot_frontier(
+        self, path: str | os.PathLike[str] | None = None, *, ax: Axes | None = None
+    ) -> Figure:
+        """Plot the held-out loss of trees of every size, and CART's; see `Frontier.plot`.
+
+        Parameters
+        ----------
+        path
+            Where to write the plot; None for nowhere.
+        ax
+            Axes of matplotlib to draw into; None for a new figure.
+        """
+        return self._known_frontier.plot(path, ax=ax)
+
+    @property
+    def _known_frontier(self) -> Frontier:
         check_is_fitted(self)
         if "frontier_" not in vars(self):
-            raise ValueError('only leaves="auto" keeps the best tree of every size')
-        return self.frontier_.at(max_leaves, max_terms)
+            raise ValueError(
+                f'the fit with leaves={self.leaves!r} kept one tree; only leaves="auto" keeps the '
+                "best tree of every size."
+            )
+        return self.frontier_
+
+    def _adopt(self, X: Any, task: Task, run: Run, learned: Learned, model: Any) -> None:
+        self.__dict__.pop("frontier_", None)  # of an earlier fit
+        super()._adopt(X, task, run, learned, model)
+        if "frontier" in learned.facts:
+            self.frontier_ = self.frontier_.of_fit(self.tree_)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -2,29 +2,40 @@
 
 Trees are compared by their losses on the same held-out rows, row by row. A tree is within one
 standard error of the best if its mean loss exceeds the best's by no more than the standard error of
-the difference. By default the smallest tree within one standard error is chosen. The size counts
-every number that a reader must read: thresholds, coefficients and constants.
+the difference. By default the smallest tree within one standard error is chosen: the one with the
+fewest numbers to read, which are thresholds, coefficients and constants.
+
+A tree is on the frontier if no tree with as few numbers to read has a smaller loss, or no tree with
+as few leaves and terms. So the best tree within any limits is on it.
 """
 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from hardwood.model import ObliqueTree
+from hardwood.parameters import integer
+from hardwood.search import frontier_plot
 from hardwood.text.blocks import Block, TextTable
 from hardwood.text.frames import columns_of
-from hardwood.text.numbers import format_number
-from hardwood.text.report import Report
+from hardwood.text.numbers import format_number, format_with_error, plural
+from hardwood.text.report import PlottedReport, write_figure
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
     from hardwood.text.report import Tables
 
 Preference = Literal["balanced", "accuracy", "readable"]
+TreeKind = Literal["linear", "constant", "oblique"]
+"""Linear leaves, constant leaves with splits on one feature (CART), or oblique splits."""
 
 READABLE_LEAVES = 12
 READABLE_TERMS = 3
@@ -36,6 +47,8 @@ class HeldOut:
 
     Attributes
     ----------
+    kind
+        Its leaves and splits.
     n_leaves, n_terms
         Leaves, and features in a split or a leaf, at most.
     size
@@ -44,6 +57,7 @@ class HeldOut:
         (n,) of the held-out rows.
     """
 
+    kind: TreeKind
     n_leaves: int
     n_terms: int
     size: float
@@ -61,7 +75,7 @@ def chosen(trees: Sequence[HeldOut], weight: np.ndarray, prefer: Preference = "b
     "balanced": the smallest within one standard error of the best. "accuracy": the best.
     "readable": the best with at most 12 leaves and 3 terms.
     """
-    means = np.array([np.average(tree.losses, weights=weight) for tree in trees])
+    means = mean_losses(trees, weight)
     allowed = np.arange(len(trees))
     if prefer == "readable":
         small = [i for i, tree in enumerate(trees) if tree.is_readable]
@@ -77,6 +91,11 @@ def chosen(trees: Sequence[HeldOut], weight: np.ndarray, prefer: Preference = "b
     return min(near, key=lambda i: (trees[i].size, means[i]))
 
 
+def mean_losses(trees: Sequence[HeldOut], weight: np.ndarray) -> np.ndarray:
+    """Return the weighted mean loss of each tree."""
+    return np.array([np.average(tree.losses, weights=weight) for tree in trees])
+
+
 def standard_error(differences: np.ndarray, weight: np.ndarray) -> float:
     """Return the standard error of a weighted mean."""
     share = weight / weight.sum()
@@ -85,106 +104,246 @@ def standard_error(differences: np.ndarray, weight: np.ndarray) -> float:
 
 
 def pareto(trees: Sequence[HeldOut], weight: np.ndarray) -> list[int]:
-    """Return the places of the trees that no smaller or equal one beats, the smallest first."""
-    means = [float(np.average(tree.losses, weights=weight)) for tree in trees]
+    """Return the places of the trees of the frontier, the smallest first.
+
+    Of trees with the same loss the smallest is kept, of equal trees the first.
+    """
+    losses = mean_losses(trees, weight)
+    sizes = np.array([(tree.size, tree.n_leaves, tree.n_terms) for tree in trees])
+    best_first = np.lexsort((*sizes.T[::-1], losses))
+    kept = {*_unbeaten(best_first, sizes[:, :1]), *_unbeaten(best_first, sizes[:, 1:])}
+    return sorted(kept, key=lambda i: (trees[i].size, losses[i]))
+
+
+def _unbeaten(best_first: np.ndarray, sizes: np.ndarray) -> list[int]:
+    """Return the places before which none is as small by all sizes (n, s)."""
     kept: list[int] = []
-    for i in sorted(range(len(trees)), key=lambda i: (trees[i].size, means[i])):
-        if not kept or means[i] < means[kept[-1]]:
+    for i in best_first.tolist():
+        if not (sizes[kept] <= sizes[i]).all(axis=1).any():
             kept.append(i)
     return kept
 
 
 @dataclass(frozen=True)
-class FrontierPoint:
-    """One tree of the frontier.
+class MeasuredSize:
+    """The loss of trees of one kind and size on held-out rows.
 
     Attributes
     ----------
+    kind
+        Leaves and splits of the trees: "linear" leaves; "constant" leaves and splits on one
+        feature, as in CART; or "oblique" splits and constant leaves.
     n_leaves, n_terms
         Leaves, and features in a split or a leaf, at most.
     size
         Numbers to read.
     loss, error
-        The mean loss on held-out rows, and the standard error of its difference from the best.
+        The mean loss, and the standard error of its difference from the best tree's.
+    """
+
+    kind: TreeKind
+    n_leaves: int
+    n_terms: int
+    size: float
+    loss: float
+    error: float
+
+    @property
+    def words(self) -> str:
+        """Its leaves and terms."""
+        return f"{plural(self.n_leaves, 'leaf', 'leaves')}, {plural(self.n_terms, 'term')}"
+
+
+def measured_sizes(trees: Sequence[HeldOut], weight: np.ndarray) -> list[MeasuredSize]:
+    """Return the size of each tree, with its loss."""
+    means = mean_losses(trees, weight)
+    best = trees[int(means.argmin())].losses
+    return [
+        MeasuredSize(
+            tree.kind,
+            tree.n_leaves,
+            tree.n_terms,
+            tree.size,
+            float(mean),
+            standard_error(tree.losses - best, weight),
+        )
+        for tree, mean in zip(trees, means, strict=True)
+    ]
+
+
+def best_of_each_size(measured: Sequence[MeasuredSize]) -> tuple[MeasuredSize, ...]:
+    """Return the best of each kind and number of leaves and terms, in this order."""
+    best: dict[tuple[str, int, int], MeasuredSize] = {}
+    for each in sorted(measured, key=lambda each: each.loss):
+        best.setdefault((each.kind, each.n_leaves, each.n_terms), each)
+    return tuple(best[key] for key in sorted(best))
+
+
+@dataclass(frozen=True)
+class FrontierPoint(MeasuredSize):
+    """One tree of the frontier.
+
+    Attributes
+    ----------
     is_chosen
         Whether it is the tree of the estimator.
     tree
         The tree, fitted to all rows.
     """
 
-    n_leaves: int
-    n_terms: int
-    size: float
-    loss: float
-    error: float
     is_chosen: bool
     tree: ObliqueTree
 
 
 @dataclass(frozen=True, repr=False)
-class Frontier(Report):
+class Frontier(PlottedReport):
     """The best tree of every size that a search found; ``print`` shows it as a table.
 
     Attributes
     ----------
     points
-        The smallest tree first.
+        The trees, those with the fewest numbers to read first.
+    measured
+        The loss of every size that was measured, for each kind of tree; without trees.
     metric
         The name of the loss.
     """
 
     points: tuple[FrontierPoint, ...]
+    measured: tuple[MeasuredSize, ...]
     metric: str
 
     @property
     def title(self) -> str:
         """How many sizes there are."""
-        return f"The best tree of {len(self.points)} sizes"
+        return f"The best tree of {plural(len(self.points), 'size')}"
+
+    @property
+    def chosen(self) -> FrontierPoint:
+        """The tree of the estimator."""
+        return next(point for point in self.points if point.is_chosen)
+
+    @property
+    def best(self) -> MeasuredSize:
+        """The size with the smallest held-out loss."""
+        return min(self.measured, key=lambda each: each.loss)
 
     def at(self, max_leaves: int | None = None, max_terms: int | None = None) -> ObliqueTree:
         """Return the best tree within limits.
+
+        Parameters
+        ----------
+        max_leaves
+            Maximum number of leaves, >= 1; None for no limit.
+        max_terms
+            Maximum number of features in a leaf or a split, >= 0; None for no limit.
 
         Raises
         ------
         ValueError
             If no tree is as small.
         """
-        leaves = math.inf if max_leaves is None else max_leaves
-        terms = math.inf if max_terms is None else max_terms
+        leaves = math.inf if max_leaves is None else integer("max_leaves", max_leaves, 1)
+        terms = math.inf if max_terms is None else integer("max_terms", max_terms, 0)
         within = [p for p in self.points if p.n_leaves <= leaves and p.n_terms <= terms]
         if not within:
-            smallest = self.points[0]
-            raise ValueError(
-                f"no tree has at most {max_leaves} leaves and {max_terms} terms; the smallest has "
-                f"{smallest.n_leaves} leaves and {smallest.n_terms} terms."
-            )
+            raise ValueError(self._too_small(max_leaves, max_terms))
         return min(within, key=lambda point: point.loss).tree
 
+    def of_fit(self, chosen: ObliqueTree) -> Frontier:
+        """Return the frontier of a fit with this tree, whose record the others get, too."""
+        points = tuple(
+            replace(
+                point,
+                tree=chosen
+                if point.is_chosen
+                else point.tree.replace(record=chosen.record | point.tree.record),
+            )
+            for point in self.points
+        )
+        return replace(self, points=points)
+
+    def _too_small(self, max_leaves: int | None, max_terms: int | None) -> str:
+        limits = []
+        if max_leaves is not None:
+            limits.append(plural(max_leaves, "leaf", "leaves"))
+        if max_terms is not None:
+            limits.append(plural(max_terms, "term"))
+        return (
+            f"no tree of the frontier has at most {' and '.join(limits)}. The smallest has "
+            f"{self.points[0].words}; print the frontier to see all sizes."
+        )
+
+    def plot(self, path: str | os.PathLike[str] | None = None, *, ax: Axes | None = None) -> Figure:
+        """Plot the held-out loss against the number of leaves; return the figure.
+
+        There is a curve for each of a few numbers of terms. The band around the last is one
+        standard error wide: where it reaches the line of the best tree, a tree is as good as the
+        best. CART is the axis-aligned tree with constant leaves, measured on the same rows.
+
+        Parameters
+        ----------
+        path
+            Where to write the plot, as PNG, PDF or SVG by the name's ending; None for nowhere.
+        ax
+            Axes of matplotlib to draw into; None for a new figure.
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        if ax is None:
+            return super().plot(path)
+        frontier_plot.draw(self, ax)
+        figure: Any = ax.get_figure()
+        if path is not None:
+            write_figure(figure, path)
+        return figure
+
+    def _figure_size(self) -> tuple[float, float]:
+        return frontier_plot.FIGURE_SIZE
+
+    def _draw(self, figure: Figure) -> None:
+        frontier_plot.draw(self, figure.subplots())
+
+    @property
+    def _image_text(self) -> str:
+        return f"Held-out {self.metric} against the number of leaves"
+
     def _blocks(self) -> Sequence[Block]:
-        header = ["leaves", "terms", "numbers to read", self.metric, "standard error", ""]
+        header = ["terms", "leaves", "numbers to read", self.metric, "above the best", ""]
         rows = [
             [
-                str(point.n_leaves),
                 str(point.n_terms),
+                str(point.n_leaves),
                 f"{point.size:g}",
                 format_number(point.loss),
-                format_number(point.error),
+                self._above_the_best(point),
                 "chosen" if point.is_chosen else "",
             ]
-            for point in self.points
+            for point in sorted(self.points, key=lambda p: (p.n_terms, p.n_leaves, p.size))
         ]
-        return [TextTable.of("Trees", header, rows, text_columns=(5,))]
+        note = "Above the best: how much larger the loss is, with the standard error of that."
+        return [TextTable.of("Trees", header, rows, text_columns=(5,), note=note)]
+
+    def _above_the_best(self, point: FrontierPoint) -> str:
+        above = point.loss - self.best.loss
+        if above == 0:
+            return "best"
+        return format_with_error(above, point.error)
 
     def _content(self) -> dict[str, Any]:
         return {
             "metric": self.metric,
             "points": [_plain(point) for point in self.points],
+            "measured": [vars(each) for each in self.measured],
         }
 
     def _tables(self) -> Tables:
-        table = columns_of(FrontierPoint, self.points)
-        table.pop("tree", None)
-        return {"points": table}
+        points = columns_of(FrontierPoint, self.points)
+        points.pop("tree")
+        return {"points": points, "measured": columns_of(MeasuredSize, self.measured)}
 
 
 def _plain(point: FrontierPoint) -> dict[str, Any]:

@@ -24,7 +24,9 @@ from hardwood.search.frontier import (
     FrontierPoint,
     HeldOut,
     Preference,
+    best_of_each_size,
     chosen,
+    measured_sizes,
     pareto,
     standard_error,
 )
@@ -81,7 +83,7 @@ class FrontierSearch:
         place = self._place(trees)
         growths: dict[LinearTree, Growth] = {}
         tree, finish = self._final(trees[place], growths)
-        points = self._points(trees, place, tree, growths)
+        frontier = self._frontier(trees, place, tree, growths)
         report = FitReport(
             tuple(self._trials),
             self._words(trees[place]),
@@ -92,18 +94,16 @@ class FrontierSearch:
             f"{finish}\n{self._choice_note(trees)}",
             self.run.clock.spent,
         )
-        kept = trees[place]
-        oblique = kept.result if isinstance(kept, ObliqueResult) else None
         return Learned(
             tree,
             history=None,
             interrupted=self.interrupted,
-            facts={"fit_report": report, "frontier": Frontier(points, self._metric)},
+            facts={"fit_report": report, "frontier": frontier},
             record={
                 "validation_rows": len(self.linear.folds[0].valid),
                 "resolved": {"candidate": self._words(trees[place])},
             },
-            keeps_unreached=oblique is not None and oblique.candidate.has_soft_leaves,
+            keeps_unreached=_keeps_unreached(trees[place]),
         )
 
     # --- the search --------------------------------------------------------------------------
@@ -188,7 +188,7 @@ class FrontierSearch:
         self._trials: list[Trial] = []
         folds = self.linear.folds
         self._weight = np.concatenate([fold.weight[fold.valid] for fold in folds]).astype(float)
-        self._metric = "squared error" if self.task.kind == "regression" else "log loss"
+        self._metric = "squared error / variance" if self.task.kind == "regression" else "log loss"
 
     # --- the choice --------------------------------------------------------------------------
 
@@ -199,6 +199,7 @@ class FrontierSearch:
             shape = [_shape(tree) for tree in best.trees]
             trees.append(
                 ObliqueResult(
+                    "constant" if best.candidate.is_axis_aligned else "oblique",
                     round(np.mean([s[0] for s in shape])),
                     max(s[1] for s in shape),
                     float(np.mean([s[2] for s in shape])),
@@ -297,40 +298,43 @@ class FrontierSearch:
         train = np.concatenate([self.task.train, self.task.valid])
         return replace(self.task, train=train, valid=self.task.valid[:0])
 
-    def _points(
+    def _frontier(
         self,
         trees: list[HeldOut],
         place: int,
         tree: ObliqueTree,
         growths: dict[LinearTree, Growth],
-    ) -> tuple[FrontierPoint, ...]:
-        """Return the trees that no smaller one beats, as far as there is time to fit them."""
-        best = min(trees, key=lambda each: float(np.average(each.losses, weights=self._weight)))
+    ) -> Frontier:
+        """Return the trees of the frontier, as far as there is time to fit them."""
+        sizes = measured_sizes(trees, self._weight)
         found = []
         for i in sorted({*pareto(trees, self._weight), place}, key=lambda i: trees[i].size):
             each = trees[i]
             own = tree if i == place else self._tree_of(each, growths)
-            if own is None:
-                continue
-            if isinstance(each, SizedTree):
-                counts = tree_counts(own, self.task, self.run.n_jobs)
-                own = own.replace(counts=counts).simplify()
-            found.append(
-                FrontierPoint(
-                    each.n_leaves,
-                    each.n_terms,
-                    each.size,
-                    float(np.average(each.losses, weights=self._weight)),
-                    standard_error(each.losses - best.losses, self._weight),
-                    i == place,
-                    own,
-                )
-            )
-        return tuple(found)
+            if own is not None:
+                finished = self._counted(own, each)
+                found.append(FrontierPoint(**vars(sizes[i]), is_chosen=i == place, tree=finished))
+        return Frontier(tuple(found), best_of_each_size(sizes), self._metric)
+
+    def _counted(self, tree: ObliqueTree, measured: HeldOut) -> ObliqueTree:
+        """Return a tree of the frontier with its counts, simplified, and what it is in words."""
+        tree = tree.replace(
+            counts=tree_counts(tree, self.task, self.run.n_jobs),
+            record={"resolved": {"candidate": self._words(measured)}},
+        )
+        return tree if _keeps_unreached(measured) else tree.simplify()
 
     def _tree_of(self, tree: HeldOut, growths: dict[LinearTree, Growth]) -> ObliqueTree | None:
-        if not isinstance(tree, SizedTree) or self.interrupted:
+        """Fit a tree to all rows; None if there is no time."""
+        if self.interrupted:
             return None
+        if isinstance(tree, ObliqueResult):
+            assert self.oblique is not None
+            assert tree.result is not None
+            if not self.run.clock.has(self.oblique.finish_seconds):
+                return None
+            return self.finish(self.oblique, tree.result, self.task)[0]
+        assert isinstance(tree, SizedTree)
         learner = self._learner_of(tree)
         if learner not in growths:
             if not self.run.clock.has(self.linear.finish_seconds):
@@ -341,6 +345,12 @@ class FrontierSearch:
                 self.interrupted = True
                 return None
         return growths[learner].tree(tree.n_leaves, tree.terms)
+
+
+def _keeps_unreached(tree: HeldOut) -> bool:
+    """Whether the tree keeps leaves that no row reaches."""
+    result = tree.result if isinstance(tree, ObliqueResult) else None
+    return result is not None and result.candidate.has_soft_leaves
 
 
 def _shape(tree: ObliqueTree) -> tuple[int, int, float]:

@@ -21,7 +21,7 @@ from hardwood.learn.linear_tree import TERMS, GrowthKind, LinearTree
 from hardwood.learn.linear_trees.grower import MOST_LEVELS
 from hardwood.learn.linear_trees.growth import Growth
 from hardwood.learn.task import Task
-from hardwood.search.frontier import HeldOut
+from hardwood.search.frontier import HeldOut, TreeKind
 
 _LEAF_L2 = (10.0, 1.0, 100.0, 1000.0)
 _PARENT_L2 = (30.0, 3.0, 300.0)
@@ -201,8 +201,9 @@ class LinearSearch:
         seconds = self.run.clock.spent - begun
         if learner.max_terms != 0 and learner.max_leaves > 1:
             self._seconds_per_growth = max(self._seconds_per_growth, seconds / len(self.folds))
+        kind: TreeKind = "constant" if learner.max_terms == 0 else "linear"
         trees = tuple(
-            SizedTree(key[0], *shapes[key], np.concatenate(parts), terms=key[1])
+            SizedTree(kind, key[0], *shapes[key], np.concatenate(parts), terms=key[1])
             for key, parts in losses.items()
             if len(parts) == len(self.folds)
         )

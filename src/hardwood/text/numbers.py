@@ -117,6 +117,14 @@ def format_number(value: float | None) -> str:
     return f"{value:,.{decimals}f}"
 
 
+def format_with_error(value: float, error: float) -> str:
+    """Format a number with its standard error, which has two digits: ``0.0231 ± 0.0058``."""
+    if not (math.isfinite(value) and math.isfinite(error) and error > 0):
+        return f"{format_number(value)} ± {format_number(error)}"
+    decimals = max(0, 1 - math.floor(math.log10(error)))
+    return f"{value:.{decimals}f} ± {error:.{decimals}f}"
+
+
 def format_interval(low: float, high: float) -> str:
     """Format an interval, such as ``0.932 to 0.998``."""
     if not math.isfinite(low):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-from hardwood.atomic_file import whole_file
+from hardwood.atomic_file import checked_target, whole_file
 from hardwood.errors import MissingExtraError
 from hardwood.text.blocks import STYLE, Block, Image, Text, to_html, to_page
 from hardwood.text.frames import Backend, is_installed, make_frame
@@ -136,8 +136,20 @@ class PlottedReport(Report):
     def _image_text(self) -> str:
         """The alternative text of the plot."""
 
-    def plot(self) -> Figure:
-        """Plot the report with matplotlib; return the figure, which notebooks show."""
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
+        """Plot the report with matplotlib; return the figure, which notebooks show.
+
+        Parameters
+        ----------
+        path
+            Where to write the plot: a file whose ending is a format of matplotlib, such as .png,
+            .pdf or .svg. None: it is only returned.
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        """
         try:
             import matplotlib.pyplot as plt
         except ImportError as error:
@@ -146,6 +158,8 @@ class PlottedReport(Report):
             ) from error
         figure = plt.figure(figsize=self._figure_size(), layout="constrained")
         self._draw(figure)
+        if path is not None:
+            write_figure(figure, path)
         return figure
 
     def _images(self) -> Sequence[Block | Image]:
@@ -162,6 +176,18 @@ class PlottedReport(Report):
         content = io.BytesIO()
         figure.savefig(content, format="png", dpi=100)
         return base64.b64encode(content.getvalue()).decode()
+
+
+def write_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
+    """Write a figure of matplotlib to a file, atomically, in the format that its name ends in."""
+    checked_target(path, what="a plot", example="plot.png")
+    with whole_file(path) as stream:
+        figure.savefig(stream, format=picture_format(path), dpi=150, bbox_inches="tight")
+
+
+def picture_format(path: str | os.PathLike[str]) -> str:
+    """Return the format that the name of a picture ends in; PNG for a name without an ending."""
+    return Path(path).suffix.lstrip(".").lower() or "png"
 
 
 def page(title: str, reports: Sequence[Report]) -> str:

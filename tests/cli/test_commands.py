@@ -147,19 +147,9 @@ def test_describe_prints_tree_sizes_feature_use_and_record(run, classifier_file)
 
 def test_feature_use_is_in_standard_units(classifier):
     use = {entry.name: entry for entry in feature_use(classifier)}
-    assert use["width"].share == pytest.approx(0.5)  # weight 1, spread 2; a level adds 2
-    assert use["color"].share == pytest.approx(0.5)
+    assert use["width"].importance == pytest.approx(0.5)  # weight 1, spread 2; a level adds 2
+    assert use["color"].importance == pytest.approx(0.5)
     assert [use[name].n_splits for name in ("width", "color", "unused")] == [1, 1, 0]
-
-
-def test_feature_use_counts_the_rows_at_a_split():
-    tree = ObliqueTree.of(
-        [[1.0, 0.0], [0.0, 5.0], [0.0, 9.0]],
-        thresholds=[0, 0, 0],
-        values=[0, 1, 2, 3],
-        counts=[100, 90, 10, 45, 45, 5, 5],
-    )
-    assert [entry.share for entry in feature_use(tree)] == pytest.approx([0.5, 0.5])
 
 
 def test_a_single_leaf_can_be_described(run, tmp_path):

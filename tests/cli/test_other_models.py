@@ -9,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from hardwood.model import ObliqueForest, ObliqueTree
-from hardwood.report.feature_use import feature_use
 from hardwood.table import Schema
 
 
@@ -145,7 +144,7 @@ def test_a_forest_is_described(run, forest_file):
     assert payload["features"][0] == {
         "name": "width",
         "n_splits": 3,
-        "share_of_weight": 1.0,
+        "importance": 1.0,
         "n_linear_leaves": 0,
     }
 
@@ -187,20 +186,6 @@ def test_the_trees_of_a_large_forest_are_summarized(run, tmp_path):
     leaves = ObliqueTree.of(np.empty((0, 1)), thresholds=[], values=[1.5])
     ObliqueForest([leaves, leaves]).save(path)
     assert "Every tree is a single leaf and uses no feature." in run("describe", path).stdout
-
-
-def test_trees_of_a_forest_have_equal_weight_in_feature_use():
-    few = step(1.0, counts=[1.0, 1.0, 0.0])
-    many = ObliqueTree.of(
-        [[0.0, 1.0]],
-        thresholds=[0.0],
-        values=few.values,
-        feature_names=["width", "height"],
-        classes=["no", "yes"],
-        target_names="answer",
-        counts=[99.0, 90.0, 9.0],
-    )
-    assert [u.share for u in feature_use(ObliqueForest([few, many]))] == [0.5, 0.5]
 
 
 @pytest.mark.parametrize("model", ["forest_file", "labels_file", "linear_file"])

@@ -87,7 +87,7 @@ def test_describe(run, fork_file, tmp_path):
     assert found["features"][0] == {
         "name": "width",
         "n_splits": 1,
-        "share_of_weight": 1.0,
+        "importance": 1.0,
         "n_linear_leaves": 0,
     }
 

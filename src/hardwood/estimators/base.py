@@ -61,6 +61,8 @@ class ModelEstimator(BaseEstimator):
         Number of columns of the training table.
     feature_names_in_
         Their names, if all are strings.
+    feature_importances_
+        Share of each column in the variance of the predictions.
     history_
         One `Epoch` record per epoch, run by run.
     n_iter_
@@ -130,6 +132,17 @@ class ModelEstimator(BaseEstimator):
         if learned.history is not None:
             self.history_ = list(learned.history)
             self.n_iter_ = learned.n_epochs
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Share of each column in the variance of the predictions, (n_features_in_,).
+
+        The model keeps what they are computed from: see `hardwood.model.importances`. They add up
+        to 1; all are 0 if no prediction depends on a column.
+        """
+        check_is_fitted(self)
+        shares: np.ndarray = self._model.feature_importances.copy()
+        return shares
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file for `hardwood.load`. A failed write leaves no partial file."""

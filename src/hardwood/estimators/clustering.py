@@ -134,6 +134,8 @@ class LatentTreeClustering(ClusterMixin, _Clustered):
         targets; NaN without validation rows. Use it to compare settings.
     n_features_in_, feature_names_in_
         Columns of the training table.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Share of each column in the variance of the targets' means between leaves; 0 for targets.
 
     Examples
     --------
@@ -211,6 +213,17 @@ class LatentTreeClustering(ClusterMixin, _Clustered):
         """
         leaves = self.apply(X)
         return self._cut(max_depth, n_clusters)[leaves]
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Share of each column in the variance of the targets' means, (n_features_in_,).
+
+        Targets have no part in it: the tree does not see them.
+        """
+        of_inputs = super().feature_importances_
+        shares = np.zeros(self.n_features_in_)
+        shares[_beside(self.targets_, self.n_features_in_)] = of_inputs
+        return shares
 
     def labels_at(
         self, *, max_depth: int | None = None, n_clusters: int | None = None
@@ -452,5 +465,5 @@ def _column(name: Any, table: Table) -> int:
 
 def _encoded(schema: Schema, table: Table) -> np.ndarray:
     """Return the rows in standard units, (n, c) float32."""
-    matrix = schema.read(table)
+    matrix = schema.read(table, is_training=True)
     return schema.encoder.encode(matrix if isinstance(matrix, np.ndarray) else matrix.toarray())

@@ -121,6 +121,8 @@ class GreedyTreeClassifier(_GreedyParameters, _GreedyFit, SingleTreeClassifier):
         Number of columns of the training table.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Their names, if all are strings.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Share of each column in the variance of the predictions.
 
     Examples
     --------

@@ -131,6 +131,8 @@ class LatentTreeClassifier(_LatentParameters, LatentEstimator, ModelClassifier):
         Number of columns of the training table.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Their names, if all are strings.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Share of each column in the variance of the predictions.
     history_ : list of Epoch
         One record per epoch; `active_nodes` is the fraction of nodes that are active after it.
     n_iter_ : int

@@ -98,6 +98,8 @@ class NonGreedyTreeClassifier(_NonGreedyParameters, SingleTreeClassifier):
         Number of columns of the training table.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Their names, if all are strings.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Share of each column in the variance of the predictions.
     nu_, learning_rate_ : float
         The values that were used.
     trials_ : list of (nu, learning rate, validation loss)

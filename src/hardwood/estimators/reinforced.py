@@ -132,6 +132,8 @@ class ReinforcedTreeClassifier(_ReinforcedParameters, _ReinforcedEstimator, Sing
         Number of columns of the training table.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Their names, if all are strings.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Share of each column in the variance of the predictions.
     history_ : list of Epoch
         One record per epoch, restart by restart. `train_loss` is the loss of the trajectories.
     n_iter_ : int

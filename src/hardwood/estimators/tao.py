@@ -101,6 +101,8 @@ class TAOClassifier(_TAOParameters, _TAOEstimator, SingleTreeClassifier):
         Number of columns of the training table.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Their names, if all are strings.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Share of each column in the variance of the predictions.
     l1_, l2_ : float
         The penalties that were used.
     trials_ : list of (l1, l2, depth of the start, validation loss)

@@ -87,6 +87,8 @@ class TELClassifier(_TELParameters, EnsembleClassifier):
         Number of columns of the training table.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Their names, if all are strings.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Share of each column in the variance of the predictions.
     history_ : list of Epoch
         One record per epoch, restart by restart; `reachable_leaves` is the mean number of leaves
         that a row reached in a tree during the epoch.

@@ -158,6 +158,8 @@ class TreeClassifier(_TreeParameters, _Searched, base.SingleTreeClassifier):
         Number of columns of the training table.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Their names, if all are strings.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Share of each column in the variance of the predictions.
 
     Examples
     --------

@@ -6,13 +6,15 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
+from hardwood.errors import ModelKindError
 from hardwood.model import structure
 from hardwood.model.engine import not_for_the_engine
 from hardwood.model.files import strict_json
+from hardwood.model.importances import Explained, importances
 from hardwood.model.outputs import prediction_of_one, predictions
 from hardwood.model.structure import Array, Label, Link, TaskKind
 from hardwood.model.views import WeightColumn, columns_of
@@ -218,14 +220,33 @@ class Model(ABC):
 
         Raises
         ------
-        TypeError
+        ModelKindError
             If there is none; the message says that ``what``, such as "an export", needs one.
         """
 
-    def split_weights(self) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
-        """Yield the split weights (m, c) of each tree, and the row counts of its splits or None."""
+    def split_weights(self) -> Iterator[np.ndarray]:
+        """Yield the split weights (m, c) of each tree."""
         for tree in self.hard_trees:
-            yield tree.weights, None if tree.counts is None else tree.counts[: tree.n_splits]
+            yield tree.weights
+
+    @cached_property
+    def feature_importances(self) -> np.ndarray:
+        """Share of each feature in the variance of the predictions, (p,) float64.
+
+        It is defined in `hardwood.model.importances`. The shares add up to 1; all are 0 if no
+        prediction depends on a feature.
+        """
+        trees = self._explained()
+        if self.link == "softmax":
+            trees = map(Explained.relative, trees)
+        is_sum = getattr(self, "combine", None) == "sum"
+        shares = importances(trees, self.task, is_sum=is_sum)
+        shares.flags.writeable = False
+        return shares
+
+    @abstractmethod
+    def _explained(self) -> Iterable[Explained]:
+        """Return what importances depend on, tree by tree."""
 
     # Predictions
 
@@ -521,10 +542,17 @@ class Ensemble(Model):
             model, max_trees=max_trees, max_depth=max_depth, max_terms=max_terms, digits=digits
         )
 
+    def plot(self, *_: Any, **__: Any) -> NoReturn:
+        """Raise an error: a plot shows one tree, ``hard_tree(0).plot()``."""
+        raise ModelKindError(
+            f"a plot shows a single tree, got {self.noun} of {plural(self.n_trees, 'tree')}: draw "
+            "one of them, such as hard_tree(0).plot()"
+        )
 
-def not_hard(what: str, found: str) -> TypeError:
+
+def not_hard(what: str, found: str) -> ModelKindError:
     """Return the error that ``what`` needs hard trees but got something else."""
-    return TypeError(f"{what} needs hard trees with two branches at every split, got {found}")
+    return ModelKindError(f"{what} needs hard trees with two branches at every split, got {found}")
 
 
 def model_of(thing: Any) -> Model:

@@ -105,8 +105,8 @@ class Analysis(PlottedReport):
         ]
         more = len(self.importance) - len(shown)
         return TextTable.of(
-            f"Importance: {self._change} (now {format_number(self.score)}) when a feature is "
-            f"shuffled, mean of {plural(self.n_repeats, 'shuffle')}",
+            f"Permutation importance: {self._change} (now {format_number(self.score)}) when a "
+            f"feature is shuffled, mean of {plural(self.n_repeats, 'shuffle')}",
             ["feature", "importance", "95 % interval"],
             rows,
             note=f"... and {plural(more, 'more feature')}" if more else "",

@@ -76,7 +76,7 @@ class Description(Report):
     max_terms
         Terms per split that the text shows.
     features
-        Every feature with its share of the weights, largest first.
+        Every feature with its use and importance, the most important first.
     n_weights
         Number of nonzero weights.
     file
@@ -123,9 +123,10 @@ class Description(Report):
             if self.model.is_ensemble and not model.n_splits:
                 what = "Every tree is a single leaf"
             return [Text(f"{what} and uses no feature.")]
-        header = ["feature", "splits", "share of weight"]
+        header = ["feature", "splits", "importance"]
         rows = [
-            [u.name, f"{u.n_splits} of {model.n_splits}", format_percent(u.share)] for u in used
+            [u.name, f"{u.n_splits} of {model.n_splits}", format_percent(u.importance)]
+            for u in used
         ]
         if n_linear := n_linear_leaves(model):
             header.append("linear leaves")
@@ -171,7 +172,7 @@ class Description(Report):
                 {
                     "name": use.name,
                     "n_splits": use.n_splits,
-                    "share_of_weight": use.share,
+                    "importance": use.importance,
                     "n_linear_leaves": use.n_leaves,
                 }
                 for use in self.features

@@ -1,4 +1,4 @@
-"""Which features a model uses, and their shares of its weights."""
+"""Which features a model uses, and how much they matter to it."""
 
 from __future__ import annotations
 
@@ -12,19 +12,17 @@ from hardwood.model.base import Model
 if TYPE_CHECKING:
     from hardwood.table import Schema
 
-_TINY = np.finfo(np.float64).tiny
-
 
 @dataclass(frozen=True)
 class FeatureUse:
-    """Number of splits in which a feature has a weight, and its share of all weights (sum 1).
+    """Number of splits and of linear leaves in which a feature has a weight, and its importance.
 
-    ``n_leaves`` counts the linear leaves in which it has a weight.
+    ``importance`` is that of `Model.feature_importances`.
     """
 
     name: str
     n_splits: int
-    share: float
+    importance: float
     n_leaves: int = 0
 
     @property
@@ -34,41 +32,24 @@ class FeatureUse:
 
 
 def feature_use(model: Model) -> list[FeatureUse]:
-    """Return the features by their share of the weights of splits, largest first.
-
-    Weights are in standard units, those of categories and missing indicators included. Each split
-    distributes one vote among its features. Votes are weighted by the training rows that pass the
-    split, if the model has these counts. All trees of a forest count the same.
-    """
+    """Return the features, the most important first."""
     schema = model.schema
-    parts = list(model.split_weights())
-    votes = np.sum([_votes(schema, *part) for part in parts], axis=0)
-    share = votes / max(votes.sum(), _TINY)
-    n_splits = np.sum([_times_used(schema, weights) for weights, _ in parts], axis=0)
+    n_splits = np.sum([_times_used(schema, weights) for weights in model.split_weights()], axis=0)
     n_leaves = np.sum(
         [np.zeros(schema.n_features, dtype=np.int64), *map(_leaves_used, model.hard_trees)], axis=0
     )
     uses = [
-        FeatureUse(name, int(n), float(s), int(leaves))
-        for name, n, s, leaves in zip(model.feature_names, n_splits, share, n_leaves, strict=True)
+        FeatureUse(name, int(n), float(importance), int(leaves))
+        for name, n, importance, leaves in zip(
+            model.feature_names, n_splits, model.feature_importances, n_leaves, strict=True
+        )
     ]
-    return sorted(uses, key=lambda use: (-use.share, -use.n_leaves))
+    return sorted(uses, key=lambda use: (-use.importance, -use.n_splits, -use.n_leaves))
 
 
 def n_linear_leaves(model: Model) -> int:
     """Count the leaves of a model that are linear."""
     return sum(tree.n_leaves for tree in model.hard_trees if tree.has_linear_leaves)
-
-
-def _votes(schema: Schema, weights: np.ndarray, counts: np.ndarray | None) -> np.ndarray:
-    """Share of each feature in the weights of a tree's splits, (p,); 0 for a single leaf."""
-    sizes = np.abs(weights) * schema.column_spread
-    by_feature = np.add.reduceat(sizes, schema.first_column, axis=1)  # (m, p)
-    total = by_feature.sum(axis=1, keepdims=True)
-    votes = np.divide(by_feature, total, out=np.zeros_like(by_feature), where=total > 0)
-    if counts is not None:
-        votes = votes * counts[:, None]
-    return votes.sum(axis=0) / max(votes.sum(), _TINY)
 
 
 def _times_used(schema: Schema, weights: np.ndarray) -> np.ndarray:

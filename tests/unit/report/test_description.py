@@ -38,7 +38,7 @@ def test_facts_are_those_of_the_model(model, tmp_path):
     assert found.file.sha256 == hashlib.sha256(written).hexdigest()
     assert (found.file.format, found.file.kind) == (1, kind_of(model))
     assert content["record"] == model.record
-    assert sum(use["share_of_weight"] for use in content["features"]) == pytest.approx(1)
+    assert sum(use["importance"] for use in content["features"]) == pytest.approx(1)
     assert str(found).splitlines()[0] == found.title
     assert found.title.startswith(("Oblique tree", "Oblique forest", "Tree ensemble"))
 
@@ -78,7 +78,7 @@ def test_a_forest_is_described_by_its_trees():
 
 
 def test_soft_trees_use_features_by_the_shares_that_pass():
-    soft = make_ensemble(0, n_trees=1)
+    soft = make_ensemble(0, n_trees=1, task="regression")
     hard = soft.hard_tree(0).replace(counts=soft.counts[0])
     assert feature_use(soft) == feature_use(hard)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from hardwood.model import cost, engine, structure
 from hardwood.model.base import Ensemble
+from hardwood.model.importances import Explained
 from hardwood.model.kinds.tree import ObliqueTree
 from hardwood.model.structure import LINKS, Label, Link, TaskKind
 
@@ -157,6 +158,9 @@ class ObliqueForest(Ensemble):
     def hard(self, what: str) -> ObliqueForest:
         """Return the forest itself."""
         return self
+
+    def _explained(self) -> Iterator[Explained]:
+        return map(Explained.of_tree, self.trees)
 
     # Predictions
 

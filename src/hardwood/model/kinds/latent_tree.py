@@ -12,7 +12,9 @@ import numpy as np
 from hardwood.model import engine, structure
 from hardwood.model.base import Model, not_hard
 from hardwood.model.cost import Flops, Operations
+from hardwood.model.importances import Explained
 from hardwood.model.kinds.tree import ObliqueTree
+from hardwood.model.paths import child_nodes, visited_nodes
 from hardwood.model.structure import Array, Link, TaskKind
 from hardwood.model.views import Split
 from hardwood.table import Schema
@@ -206,6 +208,10 @@ class LatentTreeModel(Model):
         """Raise an error: the tree is soft; use `harden`."""
         raise not_hard(what, "a latent tree, which is soft: pass the result of its harden(X, y)")
 
+    def plot(self, *_: Any, **__: Any) -> NoReturn:
+        """Raise an error: the tree is soft; use `harden`."""
+        self.hard("a plot")
+
     @property
     def _layer_sizes(self) -> list[tuple[int, int]]:
         """How many inputs and outputs each layer of the predictor has."""
@@ -306,6 +312,34 @@ class LatentTreeModel(Model):
             for i, (weights, bias) in enumerate(self.layers):
                 values = times(elu(values) if i else values, weights) + bias
         return values
+
+    def _explained(self) -> tuple[Explained]:
+        return (Explained.of_tree(self._scores_at_leaves()),)
+
+    def _scores_at_leaves(self) -> ObliqueTree:
+        """Return `routes` with the scores of rows that are far from every split.
+
+        The scores are linear functions of the columns. A nonlinear predictor is replaced by its
+        tangent at the centers of the columns.
+        """
+        routes = self._routes
+        left, right = child_nodes(routes.children).T
+        passed = visited_nodes(routes.children, np.arange(routes.n_leaves)).astype(np.float64)
+        z = self._traversals((passed[:, right] - passed[:, left]).toarray())
+        values = self.predicted(z, np.zeros((len(z), self.schema.n_columns)))
+        return routes.replace(values=values, leaf_weights=self._slopes(z))
+
+    def _slopes(self, z: np.ndarray) -> np.ndarray | None:
+        """Return the derivative of the scores by the columns, at their centers, (n, k, c)."""
+        if not self.skip_connection:
+            return None
+        (first, bias), *further = self.layers
+        values = z @ first[:, : self.n_nodes].T + bias
+        slopes = np.broadcast_to(first[:, self.n_nodes :], (*values.shape, self.schema.n_columns))
+        for weights, bias in further:
+            slopes = weights @ (np.exp(np.minimum(values, 0.0))[:, :, None] * slopes)
+            values = elu(values) @ weights.T + bias
+        return slopes
 
     # Other forms
 

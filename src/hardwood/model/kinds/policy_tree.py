@@ -10,6 +10,7 @@ import numpy as np
 
 from hardwood.model import cost, engine, paths, structure
 from hardwood.model.base import SingleTree, not_hard
+from hardwood.model.importances import Explained
 from hardwood.model.structure import Array, Link, TaskKind
 from hardwood.model.views import PolicySplit
 from hardwood.table import Schema
@@ -208,12 +209,14 @@ class PolicyTree(SingleTree):
             "draw it with plot()",
         )
 
-    def split_weights(self) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
-        """Yield the absolute weight differences of the branches of each split, and its rows."""
+    def split_weights(self) -> Iterator[np.ndarray]:
+        """Yield the absolute weight differences of the branches of each split."""
         sizes = np.zeros((self.n_nodes, self.schema.n_columns))
         np.add.at(sizes, self.parents[1:], np.abs(self.relative_weights[1:]))
-        at = self.split_nodes
-        yield sizes[at], None if self.counts is None else self.counts[at]
+        yield sizes[self.split_nodes]
+
+    def _explained(self) -> tuple[Explained]:
+        return (Explained.of_policy(self),)
 
     @cached_property
     def n_children(self) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 
 from hardwood.model import cost, engine, structure
 from hardwood.model.base import Ensemble, not_hard
+from hardwood.model.importances import Explained
 from hardwood.model.kinds.forest import MAX_TREES, ObliqueForest, score_names
 from hardwood.model.kinds.tree import ObliqueTree, heap_children
 from hardwood.model.structure import Activation, Array, Link, TaskKind
@@ -198,10 +199,8 @@ class TreeEnsemble(Ensemble):
         """Raise an error: the trees are soft; use `harden`."""
         raise not_hard(what, "an ensemble of soft trees: pass the result of its harden()")
 
-    def split_weights(self) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
-        m = self.weights.shape[1]
-        for t, weights in enumerate(self.weights):
-            yield weights, None if self.counts is None else self.counts[t, :m]
+    def split_weights(self) -> Iterator[np.ndarray]:
+        yield from self.weights
 
     def hard_tree(self, index: int) -> ObliqueTree:
         """Return a tree as a hard regression tree of scores, with all its splits and leaves.
@@ -220,6 +219,12 @@ class TreeEnsemble(Ensemble):
             task="regression",
             target_names=score_names(self.classes, self.target_names),
         )
+
+    def _explained(self) -> Iterator[Explained]:
+        for t in range(self.n_trees):
+            tree = self.hard_tree(t)
+            counted = tree if self.counts is None else tree.replace(counts=self.counts[t])
+            yield Explained.of_tree(counted)
 
     # Predictions
 

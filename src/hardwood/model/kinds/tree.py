@@ -10,6 +10,7 @@ import numpy as np
 
 from hardwood.model import cost, engine, paths, structure
 from hardwood.model.base import SingleTree
+from hardwood.model.importances import Explained
 from hardwood.model.structure import LINKS, Array, Link, TaskKind
 from hardwood.model.views import LinearLeaf, Split
 from hardwood.table import Schema
@@ -235,6 +236,9 @@ class ObliqueTree(SingleTree):
     def hard(self, what: str) -> ObliqueTree:
         """Return the tree itself."""
         return self
+
+    def _explained(self) -> tuple[Explained]:
+        return (Explained.of_tree(self),)
 
     @cached_property
     def thresholds(self) -> np.ndarray:

@@ -71,7 +71,7 @@ def content_of(
         "outputs": _output_names(model),
         "target": _target_name(model),
         "fused": has_fused_products(),
-        "features": _features(model.schema, features),
+        "features": _features(model, features),
         "unused": _unused(model.schema, features),
         "spread": packed(model.schema.column_spread[columns]),
         "bins": N_BINS,
@@ -113,12 +113,14 @@ def _used_features(trees: Sequence[ObliqueTree]) -> np.ndarray:
     return np.unique(schema.column_feature[is_used])
 
 
-def _features(schema: Schema, used: np.ndarray) -> list[dict[str, Any]]:
+def _features(model: HardModel, used: np.ndarray) -> list[dict[str, Any]]:
+    schema = model.schema
     factors = value_factors(schema)
     is_number = np.array([feature.kind == "numeric" for feature in schema.features])
     slots = np.cumsum(is_number) - 1  # the engine lines up all numeric features
     return [
         _feature(schema.features[i], int(slots[i]), float(factors[schema.first_column[i]]))
+        | {"importance": float(model.feature_importances[i])}
         for i in used.tolist()
     ]
 

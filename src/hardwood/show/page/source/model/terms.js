@@ -42,40 +42,18 @@ function columnName({ feature, kind, level }) {
 }
 
 /**
- * How much each feature is used: every split divides one vote among its features, by the effect of
- * one standard deviation on the score. Votes are weighted by the training rows at the split, and all
- * trees count the same.
- *
- * @returns for each `feature` its `share` of all votes and the number of `splits` that use it, the
- *   most used first
+ * @returns for each `feature` its `importance` and the number of `splits` that use it, the most
+ *   important first
  */
 function featureUse() {
-  const use = model.features.map((_, feature) => ({ feature, share: 0, splits: 0 }));
+  const use = model.features.map(({ importance }, feature) => ({ feature, importance, splits: 0 }));
   for (const tree of model.trees) {
-    const votes = treeVotes(tree, use);
-    const total = votes.reduce((a, b) => a + b, 0) || 1;
-    votes.forEach((vote, f) => (use[f].share += vote / total / model.trees.length));
-  }
-  return use.sort((a, b) => b.share - a.share || b.splits - a.splits);
-}
-
-/** Votes of one tree, (features); also counts the splits that use each feature. */
-function treeVotes(tree, use) {
-  const votes = new Float64Array(model.features.length);
-  for (let split = 0; split < tree.nSplits; split++) {
-    const pushes = new Map(); // feature -> effect on the score
-    for (const { column, push } of splitTerms(tree, split)) {
-      const { feature } = model.columns[column];
-      pushes.set(feature, (pushes.get(feature) ?? 0) + Math.abs(push));
-    }
-    const total = [...pushes.values()].reduce((a, b) => a + b, 0) || 1;
-    const rows = tree.counts ? tree.counts[split] : 1;
-    for (const [feature, push] of pushes) {
-      use[feature].splits += 1;
-      votes[feature] += (rows * push) / total;
+    for (let split = 0; split < tree.nSplits; split++) {
+      const weighed = splitTerms(tree, split).map(({ column }) => model.columns[column].feature);
+      for (const feature of new Set(weighed)) use[feature].splits += 1;
     }
   }
-  return votes;
+  return use.sort((a, b) => b.importance - a.importance || b.splits - a.splits);
 }
 
 let knownUse = null;

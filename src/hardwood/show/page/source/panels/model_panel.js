@@ -16,9 +16,9 @@ function drawModelPanel() {
 
 function useTable() {
   const use = sortedFeatureUse();
-  const largest = use[0]?.share || 1;
-  const rows = use.map(({ feature, share, splits }) =>
-    barRow(searchLink(feature), [plainBar(share / largest)], [shareText(share)], {
+  const largest = use[0]?.importance || 1;
+  const rows = use.map(({ feature, importance, splits }) =>
+    barRow(searchLink(feature), [plainBar(importance / largest)], [shareText(importance)], {
       title: `in ${plural(splits, "split")}`,
     }),
   );

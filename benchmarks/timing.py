@@ -14,13 +14,18 @@ from dataclasses import dataclass
 # with these settings). 32 MiB is the largest value that it accepts for the first: larger ones are
 # silently ignored.
 _MALLOC = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
-_ONE_THREAD = {
-    f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "BLIS", "VECLIB")
-}
-ENVIRONMENT = _MALLOC | _ONE_THREAD
+_THREADED = ("OMP", "OPENBLAS", "MKL", "BLIS", "VECLIB")
 
 Call = Callable[[], object]
 Clock = Callable[[], float]
+
+
+def threads(n: int) -> dict[str, str]:
+    """Return the environment in which libraries start with a number of threads."""
+    return {f"{library}_NUM_THREADS": str(n) for library in _THREADED}
+
+
+ENVIRONMENT = _MALLOC | threads(1)
 
 
 def one_thread() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.tree import DecisionTreeClassifier
 
 from hardwood.learn.learner import Run
 from hardwood.learn.linear_tree import LinearTree
@@ -160,6 +162,18 @@ def test_classes(n_classes):
     one = LinearTree(max_leaves=1).fit(task).model
     assert np.mean(tree.predict(X) == y) > np.mean(one.predict(X) == y) + 0.1
     assert np.allclose(tree.predict_proba(X).sum(axis=1), 1.0)
+
+
+def test_constant_leaves_grow_as_in_cart():
+    """Best first, with the Gini gain; thresholds are equal where a column has few values."""
+    X, y = load_digits(return_X_y=True)
+    ours = LinearTree(max_terms=0, growth="constant", max_leaves=8, min_samples_leaf=5)
+    tree = ours.fit(task_of(X, y, classifies=True)).model
+    cart = DecisionTreeClassifier(max_leaf_nodes=8, min_samples_leaf=5, random_state=0).fit(X, y)
+    is_split = cart.tree_.feature >= 0
+    expected = zip(cart.tree_.feature[is_split], cart.tree_.threshold[is_split], strict=True)
+    found = zip(tree.weights.argmax(axis=1), tree.thresholds, strict=True)
+    assert np.allclose(sorted(found), sorted(expected))
 
 
 def test_a_constant_target_and_constant_columns_give_one_leaf():

@@ -6,6 +6,7 @@ __all__ = [
     "FitInterruptedWarning",
     "HardwoodError",
     "ModelFileError",
+    "ModelKindError",
     "TableError",
     "TableWarning",
 ]
@@ -21,6 +22,10 @@ class TableError(HardwoodError, ValueError):
 
 class TableTypeError(TableError, TypeError):
     """A table with values that are neither numbers, text, dates nor missing."""
+
+
+class ModelKindError(HardwoodError, TypeError):
+    """A model of a kind that cannot do what was asked; the message says which kind can."""
 
 
 class ModelFileError(HardwoodError, ValueError):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 import numpy as np
 
+from hardwood.errors import ModelKindError
 from hardwood.explain.constraints import Constraints, deviations
 from hardwood.explain.goal import Goal, Regions, other_classes, read_goal, regions_of
 from hardwood.explain.values import dense_matrix, value_of
@@ -299,8 +300,10 @@ def counterfactual(
 
     Raises
     ------
+    ModelKindError
+        For a forest or a soft ensemble.
     TypeError
-        For a forest or a soft ensemble, or a prediction that the tree cannot make.
+        For a prediction that the tree cannot make.
     ValueError, TableError
         For names, bounds or rows that do not fit; the message says which.
 
@@ -468,7 +471,7 @@ def _tree_of(model: Any) -> ObliqueTree:
     model = model_of(model).hard("an explanation")
     if isinstance(model, ObliqueTree):
         return model
-    raise TypeError(
+    raise ModelKindError(
         f"counterfactual needs a single tree, found a forest of {model.n_trees}: the leaves of its "
         "trees overlap in too many regions for an exact search. Pass one of its trees "
         "(forest.trees[0]), or learn a single tree"

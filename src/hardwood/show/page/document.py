@@ -13,6 +13,7 @@ from importlib.resources import files
 from typing import Any
 
 from hardwood.atomic_file import checked_target, whole_file
+from hardwood.errors import ModelKindError
 from hardwood.model.base import Model
 from hardwood.show.page.content import MAX_ROWS, content_of
 
@@ -107,7 +108,7 @@ def notebook_html(model: Model) -> str | None:
     """Return the page of a model for a notebook; None if the model has no page."""
     try:
         hard = model.hard("a page")
-    except TypeError:
+    except ModelKindError:
         return None
     return show(hard)._repr_html_()
 

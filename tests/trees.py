@@ -103,8 +103,13 @@ def make_counts(rng: np.random.Generator, children: np.ndarray) -> np.ndarray:
     return counts
 
 
-def make_rows(rng: np.random.Generator | int, schema: Schema, n: int) -> list[list[Any]]:
-    """Return rows as a person would type them: numbers, levels, and None for missing values."""
+def make_rows(
+    rng: np.random.Generator | int, schema: Schema, n: int, *, unseen: Any = None
+) -> list[list[Any]]:
+    """Return rows as a person would type them: numbers, levels, and None for missing values.
+
+    ``unseen`` is a level that the schema does not have: `Schema.read` warns of one.
+    """
     rng = np.random.default_rng(rng)
     rows = []
     for _ in range(n):
@@ -113,7 +118,7 @@ def make_rows(rng: np.random.Generator | int, schema: Schema, n: int) -> list[li
             if rng.random() < 0.15:
                 row.append(None)
             elif feature.kind == "categorical":
-                row.append(str(rng.choice([*feature.levels, "never seen"])))
+                row.append([*feature.levels, unseen][rng.integers(len(feature.levels) + 1)])
             else:
                 row.append(float(feature.center + feature.scale * rng.normal()))
         rows.append(row)

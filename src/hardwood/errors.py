@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import warnings
+from pathlib import Path
+
 __all__ = [
     "FitInterruptedWarning",
     "HardwoodError",
@@ -61,3 +66,16 @@ class FitInterruptedWarning(UserWarning):
 
 class TableWarning(UserWarning):
     """A warning about a table, which can still be used."""
+
+
+def warn_about_table(message: str) -> None:
+    """Warn with a `TableWarning` that points to the line of the caller of this package."""
+    warnings.warn(message, TableWarning, stacklevel=_level_of_caller())
+
+
+def _level_of_caller() -> int:
+    folder = str(Path(__file__).parent) + os.sep
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(folder):
+        frame, level = frame.f_back, level + 1
+    return level

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rounds import small_bandit
 
 from hardwood.bandit.contexts import Contexts, first_contexts
-from hardwood.errors import TableError
+from hardwood.errors import TableError, TableWarning
 from hardwood.table import Schema, Table
 
 MIXED = pd.DataFrame(
@@ -40,6 +40,7 @@ ENTRIES = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:levels that the model did not learn")
 @given(row=st.fixed_dictionaries(ENTRIES))
 def test_a_row_is_read_as_a_table_of_one_row(row):
     entries = [row[name] for name in SCHEMA.names]
@@ -48,6 +49,13 @@ def test_a_row_is_read_as_a_table_of_one_row(row):
     assert expected.dtype == np.float32
     for form in (row, entries, tuple(entries), {"more": 1, **row}):
         np.testing.assert_array_equal(reader.row(form), expected)
+
+
+def test_a_level_that_the_learner_does_not_know_is_reported():
+    row = {"age": 20.0, "town": "Kiel", "paid": True, "visits": 3}
+    for form in (row, list(row.values()), pd.DataFrame([row])):
+        with pytest.warns(TableWarning, match="missing: column 'town'$"):
+            reader_of(MIXED).row(form)
 
 
 NUMERIC = pd.DataFrame({"a": [1.0, np.nan, 3.0], "b": [10.0, 20.0, 40.0]})
@@ -169,7 +177,8 @@ def test_a_table_or_its_schema_says_what_features_are(of):
     assert bandit.tree_.schema.column_names == SCHEMA.column_names
     unseen = [{"age": None, "town": "Kiel", "paid": None, "visits": None}]
     frame = pd.DataFrame(unseen)
-    np.testing.assert_array_equal(bandit.tree_.predict(frame), bandit.action_values(frame))
+    with pytest.warns(TableWarning, match="column 'town'"):
+        np.testing.assert_array_equal(bandit.tree_.predict(frame), bandit.action_values(frame))
 
 
 def test_a_missing_number_counts_as_the_mean_of_the_examples(rng):

@@ -185,6 +185,7 @@ def test_levels_are_columns_of_the_leaves(mixed):
     assert model.tree_.leaf_weights.shape == (2, 1, 4)
 
 
+@pytest.mark.filterwarnings("ignore:levels that the model did not learn")
 def test_an_unseen_level_counts_as_an_average_one(mixed):
     table, y = mixed
     model = DGTRegressor(**LINEAR).fit(table, y)

@@ -76,6 +76,7 @@ def test_the_same_table_gives_the_same_forest(penguinlike, library):
     assert model.score(table, y) > 0.9
 
 
+@pytest.mark.filterwarnings("ignore:levels that the model did not learn")
 def test_a_forest_answers_unseen_levels_and_gaps(penguinlike):
     X, y = penguinlike
     odd = pd.DataFrame(
@@ -124,6 +125,7 @@ def test_a_small_spread_around_a_large_offset_is_seen():
     assert DGTClassifier(max_depth=1, random_state=0).fit(seconds, y).score(seconds, y) > 0.98
 
 
+@pytest.mark.filterwarnings("ignore:levels that the model did not learn")
 def test_unseen_levels_and_gaps_are_answered(penguinlike):
     X, y = penguinlike
     model = DGTClassifier(**OPTIONS).fit(X, y)

@@ -163,6 +163,7 @@ def test_several_labels_and_several_numbers(diabetes):
     assert both.score(X, np.column_stack([y, -3 * y])) > 0.3
 
 
+@pytest.mark.filterwarnings("ignore:levels that the model did not learn")
 def test_categories_and_gaps():
     rng = np.random.default_rng(0)
     kind = rng.choice(["a", "b", "c"], 400)

@@ -141,7 +141,7 @@ class Stream:
         """
         table = Table.of(self.X)
         schema = Schema.learn(table)
-        return replace(self, X=schema.encoder.encode(schema.read(table)))
+        return replace(self, X=schema.encoder.encode(schema.read(table, is_training=True)))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

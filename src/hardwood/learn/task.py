@@ -239,7 +239,7 @@ class Task:
         return cls(
             kind=kind,
             schema=schema,
-            matrix=schema.read(table),
+            matrix=schema.read(table, is_training=True),
             target=target,
             y=((target - center) / scale).astype(np.float32),
             rows=rows,

@@ -46,11 +46,14 @@ class Column:
         The sorted levels found; None for a numeric column.
     origin
         What the numbers represent, one of `hardwood.table.feature.ORIGINS`.
+    has_integers
+        Whether some of the numbers were integers of 64 bits or more, which floats may not hold.
     """
 
     values: np.ndarray  # (n,)
     levels: tuple[Level, ...] | None = None
     origin: str = "number"
+    has_integers: bool = False
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -81,7 +84,8 @@ def array_column(values: np.ndarray, label: str) -> Column:
     """Read one column given as a vector of any type."""
     kind = values.dtype.kind
     if kind in "biuf":
-        return Column(values, origin=array_origin(values.dtype))
+        integers = has_long_integers(values.dtype)
+        return Column(values, origin=array_origin(values.dtype), has_integers=integers)
     if kind in "mM":
         return Column(array_in_seconds(values), origin=array_origin(values.dtype))
     if kind == "c":
@@ -96,6 +100,11 @@ def array_origin(dtype: np.dtype[Any]) -> str:
     return {"b": "boolean", "M": "date", "m": "duration"}.get(dtype.kind, "number")
 
 
+def has_long_integers(dtype: np.dtype[Any]) -> bool:
+    """Whether a type holds integers that a float64 may not hold."""
+    return dtype.kind in "iu" and dtype.itemsize == 8
+
+
 def objects_column(values: Sequence[Any], label: str) -> Column:
     """Read a column of Python objects by the rule at the top of this file."""
     types = {t: _kind(t) for t in set(map(type, values))}
@@ -107,8 +116,11 @@ def objects_column(values: Sequence[Any], label: str) -> Column:
     if kinds == {"number"} or not kinds:
         number_types = [t for t, kind in types.items() if kind == "number"]
         is_boolean = bool(number_types) and all(t in (bool, np.bool_) for t in number_types)
-        origin = "boolean" if is_boolean else "number"
-        return Column(_numbers(values, types, label), origin=origin)
+        return Column(
+            _numbers(values, types, label),
+            origin="boolean" if is_boolean else "number",
+            has_integers=any(issubclass(t, numbers.Integral) for t in number_types),
+        )
     # A time of day is the duration since midnight.
     return Column(_seconds(values, types), origin="date" if kinds == {"date"} else "duration")
 

@@ -140,9 +140,10 @@ class _Entry:
             if entry == entry:
                 return False
         elif kind is str and self._column:
-            column = self._column.get(entry, self._flag)
-            if column >= 0:
-                columns[column] = 1.0
+            column = self._column.get(entry)
+            if column is None:
+                return False  # an unknown level: `Schema.read` warns of it
+            columns[column] = 1.0
             return True
         elif entry is not None:
             return False

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import math
-import os
-import sys
-import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hardwood.errors import TableError, TableWarning
+from hardwood.errors import TableError, warn_about_table
 from hardwood.table.feature import MAX_LEVELS, Feature
 from hardwood.table.statistics import column_statistics, level_weights
 from hardwood.table.table import Table
@@ -113,25 +109,14 @@ def _kept_levels(weight: np.ndarray, label: str) -> np.ndarray:
     used = np.flatnonzero(weight > 0)
     if len(used) > MAX_LEVELS:
         heaviest_first = np.argsort(-weight[used], kind="stable")
-        warnings.warn(
+        warn_about_table(
             f"{label} has {len(used)} levels; the {MAX_LEVELS} with the largest total weight "
             "are kept and the others count as missing. "
             "Drop the column if it is an identifier, make it numeric or coarser, "
-            "or parse it if it holds dates.",
-            TableWarning,
-            stacklevel=_level_of_caller(),
+            "or parse it if it holds dates."
         )
         used = np.sort(used[heaviest_first[:MAX_LEVELS]])
     return used
-
-
-def _level_of_caller() -> int:
-    """Return the stacklevel at which a warning points to the caller of this package."""
-    folder = str(Path(__file__).parents[1]) + os.sep
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(folder):
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 def _scaled_weight(sample_weight: Any, n_rows: int) -> np.ndarray:

@@ -114,19 +114,16 @@ def _series_column(series: Any, label: str) -> Column:
     if dtype in (nw.Float32, nw.Float64):
         return Column(series.to_numpy())
     if dtype.is_numeric() or dtype == nw.Boolean:
-        if dtype.is_decimal() or dtype in (nw.Int128, nw.UInt128) or series.null_count():
-            series = series.cast(nw.Float64)
-        return Column(series.to_numpy(), origin="boolean" if dtype == nw.Boolean else "number")
+        origin = "boolean" if dtype == nw.Boolean else "number"
+        return Column(_numbers(series), origin=origin, has_integers=dtype.is_integer())
     if dtype == nw.String:
         return levels_column(series.to_list())
     if dtype in (nw.Categorical, nw.Enum):
         return _category_column(series)
     if dtype in (nw.Date, nw.Datetime):
-        microseconds = series.dt.timestamp("us")
-        return Column(microseconds.cast(nw.Float64).to_numpy() / 1e6, origin="date")
+        return Column(_numbers(series.dt.timestamp("us")) / 1e6, origin="date")
     if dtype == nw.Duration:
-        microseconds = series.dt.total_microseconds()
-        return Column(microseconds.cast(nw.Float64).to_numpy() / 1e6, origin="duration")
+        return Column(_numbers(series.dt.total_microseconds()) / 1e6, origin="duration")
     if dtype in (nw.Object, nw.Time, nw.Unknown):
         return array_column(series.to_numpy(), label)
     raise TableTypeError(
@@ -134,6 +131,23 @@ def _series_column(series: Any, label: str) -> Column:
         "a string or a number (or a date, or missing). "
         "Split the column into simple ones, or drop it."
     )
+
+
+def _numbers(series: Any) -> np.ndarray:
+    """Return integers, decimals or booleans, with NaN where missing."""
+    import narwhals.stable.v1 as nw
+
+    dtype = series.dtype
+    if dtype.is_decimal() or dtype in (nw.Int128, nw.UInt128):
+        return series.cast(nw.Float64).to_numpy()
+    if not series.null_count():
+        return series.to_numpy()
+    if dtype == nw.Boolean:
+        return series.cast(nw.Float64).to_numpy()
+    # Not by a cast: Arrow refuses to round large integers.
+    values = series.fill_null(0).to_numpy().astype(np.float64)
+    values[series.is_null().to_numpy()] = np.nan
+    return values
 
 
 def _category_column(series: Any) -> Column:

@@ -98,7 +98,9 @@ class Schema:
         """
         return cls(learn_features(table, sample_weight, rows), named=table.names is not None)
 
-    def read(self, X: Any, *, who: str = "ObliqueTree") -> np.ndarray | csr_matrix:
+    def read(
+        self, X: Any, *, who: str = "ObliqueTree", is_training: bool = False
+    ) -> np.ndarray | csr_matrix:
         """Turn a table into the matrix that this schema's model expects.
 
         Parameters
@@ -108,6 +110,8 @@ class Schema:
             order, ignoring other columns; an array is read by position.
         who
             The name in the error message about a wrong number of columns.
+        is_training
+            Whether the schema was learned from this table: the levels that it left out are known.
 
         Returns
         -------
@@ -122,13 +126,19 @@ class Schema:
         TableError
             If a column is absent, or holds infinity or values of the wrong kind, such as text
             instead of numbers; the message names the column.
+
+        Warns
+        -----
+        TableWarning
+            For levels that are not in the schema; and for numbers that are no seconds where it
+            has dates or durations, or the reverse.
         """
         if type(X) is np.ndarray and X.ndim == 2 and X.dtype in FLOATS:
             n, p = X.shape
             flags = X.flags
             if p == self._plain_width and n and flags.c_contiguous and flags.aligned:
                 return X
-        return match(self, X, who)
+        return match(self, X, who, is_training=is_training)
 
     def as_table(self, matrix: np.ndarray | csr_matrix) -> Table:
         """Return what `read` returned, or rows of it, as a table that is read back as it is."""

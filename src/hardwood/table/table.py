@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardwood.errors import TableError, TableTypeError
+from hardwood.errors import TableError, TableTypeError, warn_about_table
 from hardwood.table.columns import (
     Column,
     array_column,
     array_in_seconds,
     array_origin,
     column_label,
+    has_long_integers,
 )
 from hardwood.table.feature import Level, is_level
 from hardwood.table.frames import frame_columns, frame_names, open_frame
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 """The types that a matrix can have, in native byte order."""
 
+_ROUNDED = 2**53  # float64 holds every integer below it
+_NEAR_LIMIT = {dtype: float(np.finfo(dtype).max) / 10 for dtype in FLOATS}
+_MAX_LABELS = 5  # columns named in a message
 _CHUNK_ROWS = 4096
 _CHUNK_ENTRIES = 2**19
 
@@ -113,7 +117,8 @@ class Table:
         if X.dtype.kind in "biufmM":
             p = X.shape[1]
             origins = (array_origin(X.dtype),) * p
-            return cls(_as_float_matrix(X), (None,) * p, origins=origins)._checked()
+            integers = range(p) if has_long_integers(X.dtype) else ()
+            return cls(_as_float_matrix(X), (None,) * p, origins=origins)._checked(integers)
         columns = (array_column(X[:, j], column_label(None, j)) for j in range(X.shape[1]))
         return cls._of_columns(columns, X.shape[0], None)
 
@@ -127,17 +132,24 @@ class Table:
         for j, column in enumerate(read):
             column.write_to(matrix[:, j])
         levels = tuple(column.levels for column in read)
-        return cls(matrix, levels, names, tuple(column.origin for column in read))._checked()
+        integers = [j for j, column in enumerate(read) if column.has_integers]
+        origins = tuple(column.origin for column in read)
+        return cls(matrix, levels, names, origins)._checked(integers)
 
     @classmethod
     def _of_sparse(cls, X: Any) -> Table:
         _check_shape(X.shape)
         if X.dtype.kind == "c":
             raise TableError(f"Complex data not supported: X is of type {X.dtype}.")
-        return cls(_as_csr(X), (None,) * X.shape[1])._checked()
+        integers = range(X.shape[1]) if has_long_integers(X.dtype) else ()
+        return cls(_as_csr(X), (None,) * X.shape[1])._checked(integers)
 
-    def _checked(self) -> Table:
-        self._check_finite()
+    def _checked(self, integers: Sequence[int]) -> Table:
+        """Refuse infinities and levels that files cannot hold; warn of numbers that lose digits.
+
+        ``integers`` are the columns that were integers of 64 bits.
+        """
+        self._check_sizes(integers)
         for j, levels in enumerate(self.levels):
             for level in levels or ():
                 if not is_level(level):
@@ -146,18 +158,62 @@ class Table:
                     )
         return self
 
-    def _check_finite(self) -> None:
+    def _check_sizes(self, integers: Sequence[int]) -> None:
+        limit = _NEAR_LIMIT[self.matrix.dtype]
+        if not self._has_any_of(_ROUNDED if len(integers) else limit):
+            return
+        largest = self._largest()  # (p,)
+        if np.isinf(largest).any():
+            raise self._infinity()
+        near = np.flatnonzero(largest >= limit).tolist()
+        rounded = [j for j in integers if largest[j] >= _ROUNDED]
+        if len(near):
+            warn_about_table(
+                f"{self._labels(near)} up to {largest[near].max():.3g} in size, near the limit of "
+                f"{self.matrix.dtype}: beside such numbers, all others look equal. If they mark "
+                "missing values, replace them by NaN"
+            )
+        if rounded:
+            warn_about_table(
+                f"{self._labels(rounded)} integers of {_ROUNDED} (2^53) or more in size, which "
+                "float64 rounds: neighbors look equal. Drop a column of identifiers, and convert "
+                "nanoseconds to dates"
+            )
+
+    def _has_any_of(self, size: float) -> bool:
+        """Whether any number is at least this far from zero."""
+        if not isinstance(self.matrix, np.ndarray):
+            return bool((np.abs(self.matrix.data) >= size).any())
+        return any((np.abs(rows) >= size).any() for _, rows in row_chunks(self.matrix))
+
+    def _largest(self) -> np.ndarray:
+        """Return the largest absolute value of each column, (p,); 0 where all are missing."""
+        largest = np.zeros(self.n_features, self.matrix.dtype)
+        if not isinstance(self.matrix, np.ndarray):
+            np.fmax.at(largest, self.matrix.indices, np.abs(self.matrix.data))
+            return largest
+        for _, rows in row_chunks(self.matrix):
+            np.fmax(largest, np.fmax.reduce(np.abs(rows)), out=largest)
+        return largest
+
+    def _labels(self, columns: Sequence[int]) -> str:
+        """Name columns as the subject of a sentence that says what they hold."""
+        names = [self.label(j) for j in columns[:_MAX_LABELS]]
+        more = len(columns) - len(names)
+        names += [f"{more} more"] if more else []
+        return f"{', '.join(names)} {'holds' if len(columns) == 1 else 'hold'}"
+
+    def _infinity(self) -> TableError:
+        """Return the error for the first infinity."""
         if isinstance(self.matrix, np.ndarray):
-            for first, rows in row_chunks(self.matrix):
-                if np.isinf(rows).any():
-                    i, j = np.argwhere(np.isinf(rows))[0]
-                    raise self._infinity(first + int(i), int(j), rows[i, j])
-        elif np.isinf(self.matrix.data).any():
+            chunks = row_chunks(self.matrix)
+            first, rows = next((k, rows) for k, rows in chunks if np.isinf(rows).any())
+            i, j = (int(place) for place in np.argwhere(np.isinf(rows))[0])
+            i, value = first + i, rows[i, j]
+        else:
             k = int(np.flatnonzero(np.isinf(self.matrix.data))[0])
             i = int(np.searchsorted(self.matrix.indptr, k, side="right")) - 1
-            raise self._infinity(i, int(self.matrix.indices[k]), self.matrix.data[k])
-
-    def _infinity(self, i: int, j: int, value: float) -> TableError:
+            j, value = int(self.matrix.indices[k]), self.matrix.data[k]
         return TableError(
             f"{self.label(j)} holds infinity ({value} at row {i}). Expected finite numbers; "
             "NaN or None marks a missing value. Replace or clip infinite values."

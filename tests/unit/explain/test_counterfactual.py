@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog, nnls
 
 from hardwood import ObliqueForest, ObliqueTree
-from hardwood.errors import TableError
+from hardwood.errors import TableError, TableWarning
 from hardwood.explain import counterfactual
 from hardwood.explain.constraints import deviations
 from hardwood.table import Feature, Schema, Table
@@ -794,5 +794,6 @@ def test_infinity_is_named():
 
 def test_an_unseen_category_is_missing_and_stays():
     tree = loan_tree()
-    results = counterfactual(tree, [[2500.0, 2.0, False, "chef", ROW[4]]], wanted="yes")
+    with pytest.warns(TableWarning, match="column 'job'"):
+        results = counterfactual(tree, [[2500.0, 2.0, False, "chef", ROW[4]]], wanted="yes")
     assert results.X[0, 3] is None

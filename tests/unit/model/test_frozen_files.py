@@ -40,6 +40,7 @@ def tolerance(model: Model) -> float:
     return 1e-13 if model.has_linear_leaves or model.link != "identity" else 0.0
 
 
+@pytest.mark.filterwarnings("ignore:levels that the model did not learn")
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_frozen_file_predicts_as_recorded(path: Path) -> None:
     model = load(path)

@@ -51,6 +51,7 @@ def latent(size: float, widths: tuple[int, ...] = ()) -> LatentTreeModel:
     )
 
 
+@pytest.mark.filterwarnings("ignore:.*near the limit of float64")
 @pytest.mark.parametrize("make", [linear, latent])
 @pytest.mark.parametrize("size", [1.0, 1e30, 1e75])
 def test_probabilities_of_rows_far_out_are_numbers(make, size):

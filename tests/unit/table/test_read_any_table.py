@@ -300,6 +300,24 @@ def test_other_numeric_types_of_frames():
     check(Table.of(sparse), [[0], [1]], names=("s",))
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        pa.table,
+        pl.DataFrame,
+        lambda values: pd.DataFrame(values, dtype=object),
+        lambda values: pa.table(values).to_pandas(types_mapper=pd.ArrowDtype),
+    ],
+    ids=["arrow", "polars", "objects", "backed"],
+)
+def test_dates_as_far_as_the_calendar_goes(make):
+    """A date such as 9999-12-31 often means that something has no end."""
+    frame = make({"end": [dt.datetime(9999, 12, 31), None, dt.datetime(1, 1, 1)]})
+    check(Table.of(frame), [[253402214400], [nan], [-62135596800]], names=("end",))
+    ends = make({"end": [dt.datetime(9999, 12, 31), dt.datetime(1, 1, 1)]})
+    check(Table.of(ends), [[253402214400], [-62135596800]], names=("end",))
+
+
 def test_columns_without_names_are_read_by_position():
     assert Table.of(pd.DataFrame([[1.0, 2.0]])).names is None
     assert (

@@ -12,18 +12,20 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.metrics import log_loss, mean_squared_error
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeRegressor
 
 from hardwood import TreeClassifier, TreeRegressor, load
 from hardwood.errors import FitInterruptedWarning
 from hardwood.learn.learner import Run
 from hardwood.learn.linear_tree import LinearTree
 from hardwood.search.frontier import HeldOut, chosen, pareto, standard_error
+from hardwood.search.frontier_search import FrontierSearch
 from hardwood.search.linear_search import LinearSearch
 
 QUICK = {"time_limit": None, "max_trials": 8, "random_state": 0, "teacher": None}
@@ -72,6 +74,10 @@ def test_the_frontier_is_a_report(fitted):
     frontier = fitted.frontier_
     text = str(frontier)
     assert text.count("chosen") == 1
+    losses = [point.loss for point in frontier.steps]
+    assert losses == sorted(losses, reverse=True)
+    assert len(losses) < len(frontier.points)
+    assert f"{len(frontier.points) - len(losses)} more trees" in text
     assert len(re.findall(r"^ .* best(  chosen)?$", text, re.MULTILINE)) == 2  # header and row
     assert list(frontier.to_frame()["n_leaves"]) == [p.n_leaves for p in frontier.points]
     assert len(frontier.to_frame("measured")) == len(frontier.measured)
@@ -92,14 +98,14 @@ def test_the_plot_has_a_curve_for_numbers_of_terms_and_one_for_cart(fitted, tmp_
     (ax,) = figure.axes
     curves = {line.get_label(): line for line in ax.lines}
     words = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert {"at most 1 term", "any number of terms"} <= set(words)
+    assert {"linear leaves, 1 term at most", "linear leaves, any number of terms"} <= set(words)
     frontier = fitted.frontier_
     assert f"chosen: {frontier.chosen.words}" in words
     cart = curves["CART (axis-aligned, constant leaves)"]
     measured = [each for each in frontier.measured if each.kind == "constant"]
     assert list(cart.get_xdata()) == [each.n_leaves for each in measured]
     assert list(cart.get_ydata()) == [each.loss for each in measured]
-    assert min(curves["any number of terms"].get_ydata()) == frontier.best.loss
+    assert min(curves["linear leaves, any number of terms"].get_ydata()) == frontier.best.loss
 
 
 def test_the_plot_goes_into_given_axes(fitted):
@@ -110,6 +116,27 @@ def test_the_plot_goes_into_given_axes(fitted):
     assert right.lines
     assert not left.lines
     pyplot.close(right.figure)
+
+
+def test_cart_on_the_frontier_is_scikit_learns(monkeypatch):
+    """Best-first growth on the same folds: nearly the same losses for every number of leaves."""
+    searches = []
+    fit = FrontierSearch.fit
+    monkeypatch.setattr(FrontierSearch, "fit", lambda s, note: searches.append(s) or fit(s, note))
+    X, y = load_digits(return_X_y=True)  # few values in a column, so that no threshold is left out
+    X = X[:, ::3]
+    model = TreeRegressor(**QUICK | {"max_trials": 4}).fit(X, y)
+    cart = [m for m in model.frontier_.measured if m.kind == "constant" and m.n_leaves > 1]
+    assert len(cart) > 5
+    for each in cart:
+        tree = DecisionTreeRegressor(
+            max_leaf_nodes=each.n_leaves, min_samples_leaf=5, random_state=0
+        )
+        errors = [
+            (tree.fit(X[fold.train], y[fold.train]).predict(X[fold.valid]) - y[fold.valid]) ** 2
+            for fold in searches[0].linear.folds
+        ]
+        assert each.loss == pytest.approx(np.concatenate(errors).mean() / y.var(), rel=0.03)
 
 
 def test_trees_of_the_frontier_have_the_record_of_the_fit(fitted):

@@ -22,7 +22,7 @@ import numpy as np
 from hardwood.model import ObliqueTree
 from hardwood.parameters import integer
 from hardwood.search import frontier_plot
-from hardwood.text.blocks import Block, TextTable
+from hardwood.text.blocks import Block, Text, TextTable
 from hardwood.text.frames import columns_of
 from hardwood.text.numbers import format_number, format_with_error, plural
 from hardwood.text.report import PlottedReport, write_figure
@@ -228,6 +228,13 @@ class Frontier(PlottedReport):
         """The size with the smallest held-out loss."""
         return min(self.measured, key=lambda each: each.loss)
 
+    @property
+    def steps(self) -> tuple[FrontierPoint, ...]:
+        """The chosen tree, and those that no tree with as few numbers to read beats."""
+        best = np.minimum.accumulate([point.loss for point in self.points])
+        is_step = np.diff(best, prepend=np.inf) < 0
+        return tuple(p for p, step in zip(self.points, is_step, strict=True) if step or p.is_chosen)
+
     def at(self, max_leaves: int | None = None, max_terms: int | None = None) -> ObliqueTree:
         """Return the best tree within limits.
 
@@ -277,9 +284,10 @@ class Frontier(PlottedReport):
     def plot(self, path: str | os.PathLike[str] | None = None, *, ax: Axes | None = None) -> Figure:
         """Plot the held-out loss against the number of leaves; return the figure.
 
-        There is a curve for each of a few numbers of terms. The band around the last is one
-        standard error wide: where it reaches the line of the best tree, a tree is as good as the
-        best. CART is the axis-aligned tree with constant leaves, measured on the same rows.
+        Trees with linear leaves have a curve for each of a few numbers of terms. CART, with splits
+        on one feature and constant leaves, is measured on the same rows. The band is one standard
+        error around the curve with the best tree: where it reaches the line of the smallest loss, a
+        tree is within one standard error of the best.
 
         Parameters
         ----------
@@ -312,20 +320,26 @@ class Frontier(PlottedReport):
         return f"Held-out {self.metric} against the number of leaves"
 
     def _blocks(self) -> Sequence[Block]:
-        header = ["terms", "leaves", "numbers to read", self.metric, "above the best", ""]
+        header = ["leaves", "terms", "numbers to read", self.metric, "above the best", ""]
+        shown = self.steps
         rows = [
             [
-                str(point.n_terms),
                 str(point.n_leaves),
+                str(point.n_terms),
                 f"{point.size:g}",
                 format_number(point.loss),
                 self._above_the_best(point),
                 "chosen" if point.is_chosen else "",
             ]
-            for point in sorted(self.points, key=lambda p: (p.n_terms, p.n_leaves, p.size))
+            for point in shown
         ]
-        note = "Above the best: how much larger the loss is, with the standard error of that."
-        return [TextTable.of("Trees", header, rows, text_columns=(5,), note=note)]
+        more = len(self.points) - len(shown)
+        note = "Above the best: how much larger the loss is, and the standard error of that."
+        table = TextTable.of("Trees", header, rows, text_columns=(5,), note=note)
+        if not more:
+            return [table]
+        words = f"{plural(more, 'more tree')} with fewer leaves or terms, such as at(max_terms=1)."
+        return [table, Text(words)]
 
     def _above_the_best(self, point: FrontierPoint) -> str:
         above = point.loss - self.best.loss

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from hardwood.report.plot_style import BLUE, GRAY, ORANGE, SKY, VERMILION, legend, name_axes
+from hardwood.report.plot_style import GRAY, ORANGE, PURPLE, SKY, VERMILION, legend, name_axes
 from hardwood.text.numbers import plural
 
 if TYPE_CHECKING:
@@ -22,44 +22,35 @@ _MAGNITUDES = 4.0  # between the losses of one plot, from which its axis is loga
 
 def draw(frontier: Frontier, ax: Axes) -> None:
     """Draw into axes."""
-    limits = _term_limits(frontier)
-    for limit, color in zip(limits, _SHADES[-len(limits) :], strict=True):
-        _curve(ax, _best_within(frontier, limit), _limit_words(limit), color)
-    _band(ax, _best_within(frontier, None))
+    linear = [each for each in frontier.measured if each.kind == "linear"]
     cart = [each for each in frontier.measured if each.kind == "constant"]
+    limits = _term_limits(frontier, linear)
+    for limit, color in zip(limits, _SHADES[len(_SHADES) - len(limits) :], strict=True):
+        within = [each for each in linear if limit is None or each.n_terms <= limit]
+        _curve(ax, within, f"linear leaves, {_limit_words(limit)}", color)
     if cart:
-        style = {"linestyle": "--", "marker": "s", "markersize": 3.5}
-        _curve(ax, _best_by_leaves(cart), CART, ORANGE, **style)
+        _curve(ax, cart, CART, ORANGE, linestyle="--", marker="s", markersize=3.5)
     for each in frontier.measured:
         if each.kind == "oblique":
             words = f"oblique splits, {each.words}"
-            ax.plot(each.n_leaves, each.loss, "D", color=BLUE, markersize=6, label=words)
+            ax.plot(each.n_leaves, each.loss, "D", color=PURPLE, markersize=6, label=words)
+    _band(ax, frontier)
     _mark_chosen(ax, frontier)
     _scale(ax, frontier)
     name_axes(ax, frontier.title, "leaves", f"{frontier.metric} on held-out rows")
     legend(ax)
 
 
-def _term_limits(frontier: Frontier) -> list[int | None]:
+def _term_limits(frontier: Frontier, linear: Sequence[MeasuredSize]) -> list[int | None]:
     """Return the numbers of terms that have a curve, in order; None for any."""
-    used = {each.n_terms for each in frontier.measured if each.kind != "oblique"}
+    used = [each.n_terms for each in linear]
     wanted = {*_TERMS, frontier.chosen.n_terms}
-    return [*sorted(limit for limit in wanted if min(used) <= limit < max(used)), None]
+    limits = sorted(limit for limit in wanted if linear and min(used) <= limit < max(used))
+    return [*limits, None] if linear else []
 
 
 def _limit_words(limit: int | None) -> str:
-    return "any number of terms" if limit is None else f"at most {plural(limit, 'term')}"
-
-
-def _best_within(frontier: Frontier, limit: int | None) -> list[MeasuredSize]:
-    """Return the best tree of each number of leaves that has no more terms."""
-    return _best_by_leaves(
-        [
-            each
-            for each in frontier.measured
-            if each.kind != "oblique" and (limit is None or each.n_terms <= limit)
-        ]
-    )
+    return "any number of terms" if limit is None else f"{plural(limit, 'term')} at most"
 
 
 def _best_by_leaves(measured: Sequence[MeasuredSize]) -> list[MeasuredSize]:
@@ -72,20 +63,24 @@ def _best_by_leaves(measured: Sequence[MeasuredSize]) -> list[MeasuredSize]:
 def _curve(
     ax: Axes, measured: Sequence[MeasuredSize], words: str, color: str, **style: Any
 ) -> None:
-    x = [each.n_leaves for each in measured]
-    y = [each.loss for each in measured]
+    """Draw the smallest loss for each number of leaves."""
+    best = _best_by_leaves(measured)
     look: dict[str, Any] = {"marker": "o", "markersize": 4, "linewidth": 1.5} | style
-    ax.plot(x, y, color=color, label=words, **look)
+    ax.plot([b.n_leaves for b in best], [b.loss for b in best], color=color, label=words, **look)
 
 
-def _band(ax: Axes, measured: Sequence[MeasuredSize]) -> None:
-    """Shade one standard error of the difference from the best, and draw the line of the best."""
-    best = min(each.loss for each in measured)
-    ax.axhline(best, color=GRAY, linewidth=1, linestyle=":")
+def _band(ax: Axes, frontier: Frontier) -> None:
+    """Shade one standard error around the curve with the best tree, and draw the best's line.
+
+    It is the standard error of the difference from the best, so that it has no width there.
+    """
+    best = frontier.best
+    around = _best_by_leaves([each for each in frontier.measured if each.kind == best.kind])
+    ax.axhline(best.loss, color=GRAY, linewidth=1, linestyle=":", label="the smallest loss")
     ax.fill_between(
-        [each.n_leaves for each in measured],
-        [each.loss - each.error for each in measured],
-        [each.loss + each.error for each in measured],
+        [each.n_leaves for each in around],
+        [each.loss - each.error for each in around],
+        [each.loss + each.error for each in around],
         color=_SHADES[-1],
         alpha=0.15,
         linewidth=0,
@@ -110,6 +105,8 @@ def _mark_chosen(ax: Axes, frontier: Frontier) -> None:
 
 def _scale(ax: Axes, frontier: Frontier) -> None:
     """Double the leaves from tick to tick; losses get a logarithmic axis if they differ much."""
+    from matplotlib.ticker import LogLocator
+
     most = max(each.n_leaves for each in frontier.measured)
     ax.set_xscale("log", base=2)
     ax.set_xlim(0.87, 1.15 * max(most, 2))
@@ -117,4 +114,6 @@ def _scale(ax: Axes, frontier: Frontier) -> None:
     losses = [each.loss for each in frontier.measured]
     if max(losses) > _MAGNITUDES * min(losses) > 0:
         ax.set_yscale("log")
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         ax.yaxis.set_major_formatter("{x:g}")
+        ax.yaxis.set_minor_formatter("")

@@ -308,7 +308,8 @@ class FrontierSearch:
         """Return the trees of the frontier, as far as there is time to fit them."""
         sizes = measured_sizes(trees, self._weight)
         found = []
-        for i in sorted({*pareto(trees, self._weight), place}, key=lambda i: trees[i].size):
+        places = {*pareto(trees, self._weight), place}
+        for i in sorted(places, key=lambda i: (sizes[i].size, sizes[i].loss)):
             each = trees[i]
             own = tree if i == place else self._tree_of(each, growths)
             if own is not None:

@@ -32,6 +32,7 @@ WITH_DATA = (
     "speed.non_greedy_inference",
     "speed.tao",
     "quality.dgt_tables",
+    "quality.default_tree",
     "quality.best_tree",
     "quality.ablations",
     "quality.readable",
@@ -54,7 +55,16 @@ def main() -> int:
     if arguments.data:
         commands |= {script: ["--data", arguments.data, *quick] for script in WITH_DATA}
         if not arguments.quick:
-            names = ("dgt", "best_tree", "tel", "non_greedy", "bandit", "reinforced", "latent")
+            names = (
+                "dgt",
+                "default_tree",
+                "best_tree",
+                "tel",
+                "non_greedy",
+                "bandit",
+                "reinforced",
+                "latent",
+            )
             pages = [f"quality.{name}_page" for name in names]
             commands |= dict.fromkeys(pages, [])
     status = {

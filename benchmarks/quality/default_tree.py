@@ -76,6 +76,8 @@ def run(units: Iterable[Unit], path: Path, arguments: argparse.Namespace) -> Non
     done = {shares.key_of(record.result) for record in read(path)}
     missing = [unit for unit in units if unit.key not in done]
     print(f"{len(missing)} units to do.", flush=True)
+    if not missing:
+        return
     os.environ.update(threads(arguments.threads))  # of the processes that do them
     found = finished(
         missing,

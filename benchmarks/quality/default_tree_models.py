@@ -4,9 +4,9 @@ All models of a comparison get the same frame: numbers, text, dates and missing 
 it as it is. For the others, dates become days, and:
 
 - CART and FIGS: missing numbers become the median, with an indicator column; text becomes a column
-  of 0 and 1 per level, or one column of level numbers if it has more than `MOST_ONE_HOT` levels.
-- The linear model: the same, with standard units; levels with fewer than `LEAST_ROWS_OF_LEVEL` rows
-  share a column.
+  of 0 and 1 per level. Levels with fewer than `LEAST_ROWS_OF_LEVEL` rows, and all but the
+  `MOST_LEVELS` most frequent ones, share a column.
+- The linear model: the same, with numbers in standard units and as many levels as are frequent.
 - LightGBM, XGBoost and EBM: text is declared as categories, and missing entries stay missing.
 """
 
@@ -24,7 +24,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegressionCV, RidgeCV
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import hardwood
@@ -32,7 +32,7 @@ import hardwood
 N_FOLDS = 3
 CART_DEPTHS = (2, 3, 4, 6, 8, 12, None)
 CART_LEAF_ROWS = (1, 5, 10, 20, 50, 100, 200)
-MOST_ONE_HOT = 30
+MOST_LEVELS = 40
 LEAST_ROWS_OF_LEVEL = 10
 LOGISTIC_CS = tuple(10.0 ** (power / 2) for power in range(-8, 5))
 RIDGE_ALPHAS = tuple(10.0 ** (power / 2) for power in range(-6, 11))
@@ -98,7 +98,7 @@ class Declared(TransformerMixin, BaseEstimator):
 
     def fit(self, X: pd.DataFrame, y: Any = None) -> Declared:
         self.levels_ = {
-            name: pd.CategoricalDtype(sorted(X[name].dropna().astype(str).unique()))
+            name: pd.CategoricalDtype(sorted(X[name].dropna().unique()))
             for name in X.columns
             if not is_number(X[name])
         }
@@ -106,40 +106,28 @@ class Declared(TransformerMixin, BaseEstimator):
 
     def transform(self, X: pd.DataFrame) -> pd.DataFrame:
         text = {
-            name: X[name].astype(object).where(X[name].isna(), X[name].astype(str)).astype(levels)
+            name: X[name].where(X[name].isin(levels.categories)).astype(levels)
             for name, levels in self.levels_.items()
         }
         return X.assign(**text).set_axis([f"x{i}" for i in range(X.shape[1])], axis=1)
 
 
-def _columns(X: pd.DataFrame) -> tuple[list[str], list[str], list[str]]:
-    """Return the numbers, and the text columns with few and with many levels."""
+def _encoded(given: Given, *, is_scaled: bool, most_levels: int | None) -> list[Any]:
+    """Return the steps that make numbers of a table without missing entries."""
+    X = dates_as_days(given.X)
     numbers = [name for name in X.columns if is_number(X[name])]
     text = [name for name in X.columns if not is_number(X[name])]
-    few = [name for name in text if X[name].nunique() <= MOST_ONE_HOT]
-    return numbers, few, [name for name in text if name not in few]
-
-
-def _encoded(given: Given, *, is_scaled: bool) -> list[Any]:
-    """Return the steps that make numbers of a table without missing entries."""
-    numbers, few, many = _columns(dates_as_days(given.X))
     median = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
     one_hot = OneHotEncoder(
         handle_unknown="infrequent_if_exist",
         min_frequency=LEAST_ROWS_OF_LEVEL,
+        max_categories=most_levels,
         sparse_output=False,
         dtype=np.float32,
     )
-    if is_scaled:
-        parts = [("numbers", make_pipeline(median, StandardScaler()), numbers)]
-        parts += [("text", one_hot, [*few, *many])]
-    else:
-        numbered = OrdinalEncoder(
-            handle_unknown="use_encoded_value", unknown_value=-1, encoded_missing_value=-2
-        )
-        parts = [("numbers", median, numbers), ("few", one_hot, few), ("many", numbered, many)]
-    days = FunctionTransformer(dates_as_days)
-    return [days, ColumnTransformer([part for part in parts if part[2]])]
+    scaled = make_pipeline(median, StandardScaler()) if is_scaled else median
+    parts = [("numbers", scaled, numbers), ("text", one_hot, text)]
+    return [FunctionTransformer(dates_as_days), ColumnTransformer([p for p in parts if p[2]])]
 
 
 def _folds(given: Given) -> Any:
@@ -171,7 +159,7 @@ def _cart(scoring: Callable[[Given], str], **options: Any) -> Make:
         kind = DecisionTreeClassifier if given.n_classes else DecisionTreeRegressor
         tree = kind(random_state=given.seed, **options)
         search = GridSearchCV(tree, grid, scoring=scoring(given), cv=_folds(given))
-        return make_pipeline(*_encoded(given, is_scaled=False), search)
+        return make_pipeline(*_encoded(given, is_scaled=False, most_levels=MOST_LEVELS), search)
 
     return make
 
@@ -183,7 +171,7 @@ def _linear(given: Given) -> Any:
         )
     else:
         model = RidgeCV(alphas=RIDGE_ALPHAS)
-    return make_pipeline(*_encoded(given, is_scaled=True), model)
+    return make_pipeline(*_encoded(given, is_scaled=True, most_levels=None), model)
 
 
 def _boosted(given: Given, model: Any) -> Any:
@@ -220,7 +208,9 @@ def _figs(given: Given) -> Any:
     from imodels import FIGSClassifier, FIGSRegressor
 
     kind = FIGSClassifier if given.n_classes else FIGSRegressor
-    return make_pipeline(*_encoded(given, is_scaled=False), kind(random_state=given.seed))
+    return make_pipeline(
+        *_encoded(given, is_scaled=False, most_levels=MOST_LEVELS), kind(random_state=given.seed)
+    )
 
 
 OURS = ("default", "accuracy", "readable")

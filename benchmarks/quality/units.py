@@ -59,7 +59,7 @@ def finished(
         finally:
             done.put(None)
 
-    n_supervisors = max(1, min(n_processes, todo.qsize()))
+    n_supervisors = min(n_processes, todo.qsize())
     for _ in range(n_supervisors):
         threading.Thread(target=supervise, daemon=True).start()
     while n_supervisors:

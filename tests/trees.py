@@ -57,8 +57,12 @@ def make_tree(
     sparsity: float = 0.3,
     linear: bool = False,
     link: str | None = None,
+    decides: bool = False,
 ) -> ObliqueTree:
-    """Create a random tree; ``counts`` are those of simulated samples."""
+    """Create a random tree.
+
+    ``counts`` are those of simulated samples; ``decides`` adds decision weights for classes.
+    """
     rng = np.random.default_rng(rng)
     schema = make_schema(rng, n_features, mixed=mixed)
     weights = rng.normal(size=(n_splits, schema.n_columns)) / schema.column_scale
@@ -75,6 +79,8 @@ def make_tree(
         options["link"] = link or LINKS[task]
         options["leaf_weights"] = make_leaf_weights(rng, schema, len(values), k, sparsity)
         values = rng.normal(size=values.shape)
+    if decides and task == "classification":
+        options["decision_weights"] = np.exp(2 * rng.normal(size=k))
     return ObliqueTree(
         weights,
         rng.normal(size=n_splits),
@@ -148,5 +154,6 @@ def trees(draw: st.DrawFn) -> ObliqueTree:
         counts=draw(st.booleans()),
         sparsity=draw(st.sampled_from([0.0, 0.5, 0.95])),
         linear=linear,
+        decides=draw(st.booleans()),
         link="exp" if linear and task == "regression" and draw(st.booleans()) else None,
     )

@@ -29,6 +29,8 @@ MODELS = {
     "categories and missing": lambda: make_tree(4, n_splits=12, n_features=6, mixed=True),
     "labels": lambda: make_tree(5, n_splits=9, k=5, task="multilabel", mixed=True),
     "linear classes": lambda: make_tree(6, n_splits=5, mixed=True, linear=True),
+    "weighted classes": lambda: make_tree(14, n_splits=15, mixed=True, decides=True),
+    "weighted linear classes": lambda: make_tree(15, n_splits=5, linear=True, decides=True),
     "linear rates": lambda: make_tree(
         7, n_splits=5, k=1, task="regression", linear=True, link="exp"
     ),

@@ -115,12 +115,10 @@ def prediction_table(
 def _predictions(
     model: Model, rows: pa.Table, *, with_proba: bool, **options: Any
 ) -> dict[str, Any]:
-    from hardwood.model.outputs import predictions
-
     if not with_proba:
         return _columns("prediction", model, model.predict(rows, **options))
     probabilities = model.predict_proba(rows, **options)  # predictions follow from them
-    predicted = _columns("prediction", model, predictions(probabilities, model.task, model.classes))
+    predicted = _columns("prediction", model, model.predictions_for(probabilities))
     if model.classes is None:
         return predicted | _columns("probability", model, probabilities)
     names = [f"probability of {label}" for label in model.classes]

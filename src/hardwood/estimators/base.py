@@ -214,7 +214,7 @@ class ModelClassifier(ClassifierMixin, ModelEstimator):
         if self._model.task == "multilabel":
             return self._model.predict(X, n_jobs=self.n_jobs)
         probabilities = self._model.predict_proba(X, n_jobs=self.n_jobs)
-        labels: np.ndarray = self.classes_[probabilities.argmax(axis=1)]
+        labels: np.ndarray = self.classes_[self._model.class_positions(probabilities)]
         return labels
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -301,13 +301,14 @@ class SingleTreeClassifier(TreeEstimator, ModelClassifier):
             return super().predict(X)
         known_tree, classes = self.__dict__.get("_classes_of_leaves", (None, None))
         if known_tree is not tree:  # it was replaced; predicting must not change the estimator
-            classes = self.classes_[tree.values.argmax(axis=1)]
+            classes = self.classes_[tree.class_positions(tree.values)]
         return classes[tree.apply(X, n_jobs=self.n_jobs)]
 
     def _adopt(self, X: Any, task: Task, run: Run, learned: Learned, model: Any) -> None:
         super()._adopt(X, task, run, learned, model)
         # The class of each leaf, with its tree, so that predicting one row takes one lookup.
-        self._classes_of_leaves = (self.tree_, self.classes_[self.tree_.values.argmax(axis=1)])
+        tree = self.tree_
+        self._classes_of_leaves = (tree, self.classes_[tree.class_positions(tree.values)])
 
 
 class SingleTreeRegressor(TreeEstimator, ModelRegressor):

@@ -22,7 +22,6 @@ from hardwood.explain.goal import Goal, Regions, other_classes, read_goal, regio
 from hardwood.explain.values import dense_matrix, value_of
 from hardwood.model import ObliqueTree, engine
 from hardwood.model.base import model_of
-from hardwood.model.outputs import predictions
 from hardwood.parameters import choice, integer, n_threads, real
 from hardwood.table.restore import entries_of
 from hardwood.text.frames import Backend, make_frame
@@ -490,7 +489,7 @@ def _goals(
             "wanted is required, because only a classifier has other classes to choose from. Pass "
             + ("1, 0 or None for each label" if tree.task == "multilabel" else "wanted=(low, high)")
         )
-    predicted = outputs.argmax(axis=1)
+    predicted = tree.class_positions(outputs)
     for position in np.unique(predicted).tolist():
         yield other_classes(tree, position), np.flatnonzero(predicted == position)
 
@@ -522,5 +521,5 @@ def _counterfactuals(
         after=after,
         leaf=np.where(found, rows.leaves(), -1).astype(np.int32),
         outputs=outputs,
-        predictions=predictions(outputs, tree.task, tree.classes),
+        predictions=tree.predictions_for(outputs),
     )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hardwood.model import ObliqueTree, engine
-from hardwood.model.outputs import YES
+from hardwood.model.outputs import YES, class_positions
 from hardwood.model.paths import parents_of
 from hardwood.table import Schema
 
@@ -39,18 +39,21 @@ class Goal(ABC):
         """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ClassGoal(Goal):
-    """One of several classes, given by their positions."""
+    """One of several classes, given by their positions; ``decision_weights`` (k,) or None."""
 
     positions: frozenset[int]
+    decision_weights: np.ndarray | None
 
     def holds(self, outputs: np.ndarray) -> np.ndarray:
-        return np.isin(outputs.argmax(axis=1), list(self.positions))
+        return np.isin(class_positions(outputs, self.decision_weights), list(self.positions))
 
     def in_leaf(self, values: np.ndarray, weights: np.ndarray) -> Iterator[LeafRegion]:
         # A wanted class needs at least the score of every unwanted class, and more than that of an
         # earlier one: of equal classes the first is predicted.
+        if self.decision_weights is not None:
+            values = values + np.log(self.decision_weights)
         others = np.array([i for i in range(len(values)) if i not in self.positions], dtype=int)
         for mine in sorted(self.positions):
             lead = values[mine] - values[others]
@@ -115,7 +118,7 @@ def read_goal(tree: ObliqueTree, wanted: Any) -> Goal:
         If the tree cannot make such a prediction; the message says which ones it can.
     """
     if tree.classes is not None:
-        return _classes(tree.classes, wanted)
+        return ClassGoal(_positions(tree.classes, wanted), tree.decision_weights)
     names = tree.target_names or tuple(f"output {i}" for i in range(tree.n_outputs))
     if tree.task == "multilabel":
         return LabelsGoal(
@@ -135,7 +138,7 @@ def read_goal(tree: ObliqueTree, wanted: Any) -> Goal:
     return IntervalGoal(low, high, *_before_link(tree.link, low, high))
 
 
-def _classes(classes: Sequence[Any], wanted: Any) -> ClassGoal:
+def _positions(classes: Sequence[Any], wanted: Any) -> frozenset[int]:
     several = isinstance(wanted, list | tuple | set | frozenset | np.ndarray)
     labels = [_plain(label) for label in wanted] if several else [_plain(wanted)]
     for label in labels:
@@ -146,12 +149,13 @@ def _classes(classes: Sequence[Any], wanted: Any) -> ClassGoal:
             )
     if not labels:
         raise ValueError("wanted is an empty list: it needs at least one class")
-    return ClassGoal(frozenset(classes.index(label) for label in labels))
+    return frozenset(classes.index(label) for label in labels)
 
 
 def other_classes(tree: ObliqueTree, position: int) -> ClassGoal:
     """Any class but one."""
-    return ClassGoal(frozenset(range(tree.n_outputs)) - {position})
+    others = frozenset(range(tree.n_outputs)) - {position}
+    return ClassGoal(others, tree.decision_weights)
 
 
 def _plain(label: Any) -> Any:

@@ -24,7 +24,6 @@ from hardwood.errors import TableError
 from hardwood.explain.values import dense_matrix, value_of, value_text
 from hardwood.model import ObliqueTree
 from hardwood.model.base import model_of
-from hardwood.model.outputs import prediction_of_one
 from hardwood.show.text import leaf_text
 from hardwood.table import encode_row
 from hardwood.text.blocks import Block, Text, TextTable
@@ -279,7 +278,8 @@ def path(
         A table to compute the standard deviations of the scores from; None uses the training
         statistics in the model.
     max_terms, digits
-        Number of terms to print per decision, and significant digits in conditions; None for all.
+        Number of terms to print per decision, and significant digits in conditions, as in
+        `ObliqueTree.to_text`; None for all.
 
     Returns
     -------
@@ -312,7 +312,7 @@ def path(
         trees=tuple(writer.tree_path(tree, table) for tree in found.trees),
         combine=found.combine,
         outputs=tuple(outputs.tolist()),
-        prediction=prediction_of_one(outputs, found.task, found.classes),
+        prediction=found.prediction_for(outputs),
     )
 
 
@@ -349,7 +349,7 @@ class _DecisionWriter:
             leaf=leaf,
             leaf_text=leaf_text(tree, leaf, max_terms=self.max_terms, digits=self.digits),
             outputs=tuple(outputs.tolist()),
-            prediction=prediction_of_one(outputs, tree.task, tree.classes),
+            prediction=tree.prediction_for(outputs),
             max_terms=self.max_terms,
         )
 

@@ -238,6 +238,11 @@ class Plan:
         return self.encoding.schema
 
     @property
+    def decision_weights(self) -> np.ndarray | None:
+        """(k,) what probabilities are multiplied by before the largest is predicted; or None."""
+        return self.model.decision_weights
+
+    @property
     def is_forest(self) -> bool:
         """Whether the model is a forest, even of one tree."""
         return isinstance(self.model, ObliqueForest)

@@ -167,6 +167,8 @@ class _ModuleWriter(Expressions):
         ]
         if plan.model.classes is not None:
             items.append(("CLASSES", list(plan.model.classes)))
+            if plan.decision_weights is not None:
+                items.append(("DECISION_WEIGHTS", plan.decision_weights.tolist()))
         elif plan.model.target_names is not None:
             items.append(("OUTPUTS", list(plan.model.target_names)))
         return "\n".join(f"{name} = {_list(values)}" for name, values in items)
@@ -312,6 +314,8 @@ class _ModuleWriter(Expressions):
         last = _PREDICT[
             plan.model.task if plan.model.n_outputs > 1 else f"{plan.model.task} of one"
         ]
+        if plan.decision_weights is not None:
+            last = _PREDICT_WEIGHTED_CLASS
         return "\n\n".join(part.strip("\n") for part in (code, last))
 
 
@@ -435,6 +439,17 @@ _PREDICT_CLASS = (
 def predict(row):
     """Return the most probable class; the first one if several tie."""
     out = outputs(row)
+    return CLASSES[out.index(max(out))]
+'''
+)
+
+_PREDICT_WEIGHTED_CLASS = (
+    _PROBA
+    + '''
+
+def predict(row):
+    """Return the class with the largest probability times weight; the first one if several tie."""
+    out = [p * weight for p, weight in zip(outputs(row), DECISION_WEIGHTS)]
     return CLASSES[out.index(max(out))]
 '''
 )

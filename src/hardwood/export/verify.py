@@ -201,7 +201,7 @@ def measured(
 def positions_of(plan: Plan, outputs: np.ndarray) -> np.ndarray | None:
     """Return predictions: (n,) class positions, (n, k) labels 0 or 1, None for regression."""
     if plan.model.classes is not None:
-        return outputs.argmax(axis=1)
+        return plan.model.class_positions(outputs)
     return (outputs >= 0.5).astype(np.int64) if plan.model.task == "multilabel" else None
 
 
@@ -279,9 +279,11 @@ def _same_prediction(
         return (same | (np.abs(expected - 0.5) <= allowed)).all(axis=1)
     rows = np.arange(len(expected))
     in_range = (found.positions >= 0) & (found.positions < plan.model.n_outputs)
+    identical = (found.outputs == expected).all(axis=1)
+    if plan.decision_weights is not None:
+        expected, allowed = (each * plan.decision_weights for each in (expected, allowed))
     chosen = expected[rows, np.where(in_range, found.positions, 0)]
     ties = in_range & (chosen >= expected.max(axis=1) - 2 * allowed.max(axis=1))
-    identical = (found.outputs == expected).all(axis=1)
     return same | (ties & ~identical)
 
 

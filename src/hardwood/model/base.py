@@ -15,7 +15,7 @@ from hardwood.model import structure
 from hardwood.model.engine import not_for_the_engine
 from hardwood.model.files import strict_json
 from hardwood.model.importances import Explained, importances
-from hardwood.model.outputs import prediction_of_one, predictions
+from hardwood.model.outputs import class_positions, prediction_of_one, predictions
 from hardwood.model.structure import Array, Label, Link, TaskKind
 from hardwood.model.views import WeightColumn, columns_of
 from hardwood.table import Schema, encode_row
@@ -53,6 +53,7 @@ class Model(ABC):
     classes: tuple[Label, ...] | None
     target_names: tuple[str, ...] | None
     _record: str
+    decision_weights: np.ndarray | None = None
 
     __hash__ = None  # type: ignore[assignment]  # equality by value over arrays; nothing to gain
 
@@ -268,7 +269,15 @@ class Model(ABC):
             (n,) class labels, the first one on ties; (n,) values, or (n, k) if k > 1; or (n, k)
             int64 labels, 1 where the probability or the fraction of votes is at least 0.5.
         """
-        return predictions(self.outputs(X, n_jobs=n_jobs), self.task, self.classes)
+        return self.predictions_for(self.outputs(X, n_jobs=n_jobs))
+
+    def predictions_for(self, outputs: np.ndarray) -> np.ndarray:
+        """Return what `predict` returns for rows with these outputs, (n, k)."""
+        return predictions(outputs, self.task, self.classes, self.decision_weights)
+
+    def class_positions(self, outputs: np.ndarray) -> np.ndarray:
+        """Return the position of the class predicted for each row of outputs, (n,)."""
+        return class_positions(outputs, self.decision_weights)
 
     def predict_proba(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
         """Return probabilities or fractions of votes, (n, k): of each class, or of each label."""
@@ -294,7 +303,11 @@ class Model(ABC):
             outputs = self._output_of(x)
         except (TypeError, ValueError):
             outputs = self.outputs(encode_row.as_table(x, self.feature_names))[0]
-        return prediction_of_one(outputs, self.task, self.classes)
+        return self.prediction_for(outputs)
+
+    def prediction_for(self, outputs: np.ndarray) -> Any:
+        """Return what `predict_one` returns for a row with these outputs, (k,)."""
+        return prediction_of_one(outputs, self.task, self.classes, self.decision_weights)
 
     # Other forms
 
@@ -485,11 +498,11 @@ class SingleTree(Model):
 
     @cached_property
     def _answers(self) -> list[Any]:
-        return [prediction_of_one(value, self.task, self.classes) for value in self.values]
+        return [self.prediction_for(value) for value in self.values]
 
     @cached_property
     def _leaf_predictions(self) -> np.ndarray:
-        return predictions(self.values, self.task, self.classes)
+        return self.predictions_for(self.values)
 
     def plot(
         self,

@@ -15,27 +15,51 @@ from hardwood.model.structure import Label, TaskKind
 YES = 0.5  # the smallest probability of a predicted label
 
 
-def predictions(outputs: np.ndarray, task: TaskKind, classes: Sequence[Label] | None) -> np.ndarray:
+def class_positions(
+    probabilities: np.ndarray, decision_weights: np.ndarray | None = None
+) -> np.ndarray:
+    """Return the position of the class that is predicted, (n,), for probabilities (n, k).
+
+    It is the class with the largest probability, or with ``decision_weights`` (k,) the largest
+    product of probability and weight; the first one on ties. One row (k,) has one position.
+    """
+    if decision_weights is not None:
+        probabilities = probabilities * decision_weights
+    positions: np.ndarray = probabilities.argmax(axis=-1)
+    return positions
+
+
+def predictions(
+    outputs: np.ndarray,
+    task: TaskKind,
+    classes: Sequence[Label] | None,
+    decision_weights: np.ndarray | None = None,
+) -> np.ndarray:
     """Return predictions for outputs (n, k).
 
     Returns
     -------
     predictions
-        (n,) the most probable classes, the first one on ties; (n, k) int64, 1 for labels with a
+        (n,) the classes that `class_positions` chooses; (n, k) int64, 1 for labels with a
         probability of at least 0.5; or the values, (n,) for a single output.
     """
     if classes is not None:
-        labels: np.ndarray = label_array(classes)[outputs.argmax(axis=1)]
+        labels: np.ndarray = label_array(classes)[class_positions(outputs, decision_weights)]
         return labels
     if task == "multilabel":
         return (outputs >= YES).astype(np.int64)
     return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
 
-def prediction_of_one(outputs: np.ndarray, task: TaskKind, classes: Sequence[Label] | None) -> Any:
+def prediction_of_one(
+    outputs: np.ndarray,
+    task: TaskKind,
+    classes: Sequence[Label] | None,
+    decision_weights: np.ndarray | None = None,
+) -> Any:
     """Return the prediction for one row, from (k,): a label, a float, or a read-only array (k,)."""
     if classes is not None:
-        return classes[int(outputs.argmax())]
+        return classes[int(class_positions(outputs, decision_weights))]
     if task == "multilabel":
         outputs = (outputs >= YES).astype(np.int64)
     elif outputs.size == 1:

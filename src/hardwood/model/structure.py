@@ -303,6 +303,16 @@ def check_counts(counts: np.ndarray) -> None:
         raise ValueError(f"counts must not be negative, but counts{list(where)} is {counts[where]}")
 
 
+def check_decision_weights(weights: np.ndarray) -> None:
+    """Check that all decision weights are above 0."""
+    if (weights <= 0).any():
+        where = int(np.argmax(weights <= 0))
+        raise ValueError(
+            "decision_weights multiply the probabilities of the classes and must be above 0, but "
+            f"decision_weights[{where}] is {weights[where]:g}"
+        )
+
+
 def class_labels(classes: Iterable[Any] | None, task: str) -> tuple[Label, ...] | None:
     """Return class labels as distinct Python values; ``None`` for other tasks."""
     if not isinstance(task, str) or task not in LINKS:

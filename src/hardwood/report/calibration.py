@@ -107,6 +107,8 @@ def calibrations(
     ]
     if len(each) <= 2:
         return tuple(each[-1:])
-    is_right = (outputs.argmax(axis=1) == truth).astype(np.float64)
-    predicted = calibration("the predicted class", outputs.max(axis=1), is_right, weight, n_bins)
+    position = model.class_positions(outputs)
+    share = np.take_along_axis(outputs, position[:, None], axis=1)[:, 0]
+    is_right = (position == truth).astype(np.float64)
+    predicted = calibration("the predicted class", share, is_right, weight, n_bins)
     return (predicted, *each)

@@ -284,7 +284,7 @@ def evaluate(
 def _scores(rows: ScoredRows, names: Sequence[str], rng: np.random.Generator) -> list[Score]:
     truth, outputs, weight = rows.truth, rows.outputs, rows.weight
     if rows.model.classes is not None:
-        return classification_scores(truth, outputs, weight, rng)
+        return classification_scores(truth, outputs, weight, rng, rows.predicted)
     if rows.model.task == "multilabel":
         return label_scores(truth, outputs, names, weight, rng)
     if outputs.shape[1] == 1:
@@ -296,13 +296,12 @@ def _confusion(rows: ScoredRows) -> np.ndarray | None:
     if rows.model.classes is None:
         return None
     weight = rows.weight if rows.is_weighted else None
-    return confusion(rows.truth, rows.outputs.argmax(axis=1), len(rows.model.classes), weight)
+    return confusion(rows.truth, rows.predicted, len(rows.model.classes), weight)
 
 
 def _by_class(model: Model, counts: np.ndarray, rows: ScoredRows) -> tuple[ClassScore, ...]:
-    predicted = np.bincount(
-        rows.outputs.argmax(axis=1), rows.weight, minlength=len(counts)
-    )  # rows of unknown classes have predictions, too
+    # Rows of unknown classes have predictions, too.
+    predicted = np.bincount(rows.predicted, rows.weight, minlength=len(counts))
     true = counts.sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         precision, recall = np.diag(counts) / predicted, np.diag(counts) / true

@@ -29,7 +29,11 @@ def unit_of(*numbers: np.ndarray) -> float:
 
 
 def classification_scores(
-    truth: np.ndarray, probabilities: np.ndarray, weight: np.ndarray, rng: np.random.Generator
+    truth: np.ndarray,
+    probabilities: np.ndarray,
+    weight: np.ndarray,
+    rng: np.random.Generator,
+    predicted: np.ndarray | None = None,
 ) -> list[Score]:
     """Return accuracy, balanced accuracy, log loss, Brier score and AUC.
 
@@ -47,13 +51,16 @@ def classification_scores(
         (n,) weight of each row.
     rng
         Draws the bootstrap resamples.
+    predicted
+        (n,) position of the predicted class; None: the most probable one.
 
     Notes
     -----
     The interval of the accuracy is Wilson's, with the effective number of rows. The bootstrap would
     give a perfect score an interval of width 0 for any number of rows.
     """
-    is_right = (probabilities.argmax(axis=1) == truth).astype(np.float64)
+    predicted = probabilities.argmax(axis=1) if predicted is None else predicted
+    is_right = (predicted == truth).astype(np.float64)
     accuracy = wilson_score("accuracy", is_right, weight)
     kinds = Kinds.of(weight, truth, probabilities)
     is_right, truth, probabilities = (

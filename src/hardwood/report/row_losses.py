@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from hardwood.errors import TableError
+from hardwood.model.base import Model
 from hardwood.report.metrics import YES, brier_losses, label_log_losses, log_losses, unit_of
 from hardwood.report.scored_rows import ScoredRows
 
@@ -52,7 +54,7 @@ def row_loss(rows: ScoredRows, metric: str | None = None) -> RowLoss:
     ``"label accuracy"`` (the default), ``"log loss"``, ``"Brier score"``. For regression: ``"R2"``
     (the default), ``"MAE"``, ``"MSE"``, averaged over several targets.
     """
-    functions = _FUNCTIONS[rows.model.task]
+    functions = _functions(rows.model)
     name = next(iter(functions)) if metric is None else metric
     if name not in functions:
         raise ValueError(
@@ -102,8 +104,8 @@ def _check_size(rows: ScoredRows, metric: str) -> None:
         )
 
 
-def _wrong(truth: np.ndarray, outputs: np.ndarray) -> np.ndarray:
-    return (outputs.argmax(axis=1) != truth).astype(np.float64)
+def _wrong(model: Model, truth: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+    return (model.class_positions(outputs) != truth).astype(np.float64)
 
 
 def _wrong_labels(truth: np.ndarray, outputs: np.ndarray) -> np.ndarray:
@@ -118,16 +120,19 @@ def _absolute(truth: np.ndarray, outputs: np.ndarray) -> np.ndarray:
     return np.abs(truth - outputs).mean(axis=1)
 
 
-_FUNCTIONS: dict[str, dict[str, LossFunction]] = {
-    "classification": {
-        "accuracy": _wrong,
-        "log loss": log_losses,
-        "Brier score": brier_losses,
-    },
-    "multilabel": {
-        "label accuracy": _wrong_labels,
-        "log loss": label_log_losses,
-        "Brier score": _squared,
-    },
-    "regression": {"R2": _squared, "MAE": _absolute, "MSE": _squared},
-}
+def _functions(model: Model) -> dict[str, LossFunction]:
+    """Return the losses for the task of a model, the default first."""
+    functions: dict[str, dict[str, LossFunction]] = {
+        "classification": {
+            "accuracy": partial(_wrong, model),
+            "log loss": log_losses,
+            "Brier score": brier_losses,
+        },
+        "multilabel": {
+            "label accuracy": _wrong_labels,
+            "log loss": label_log_losses,
+            "Brier score": _squared,
+        },
+        "regression": {"R2": _squared, "MAE": _absolute, "MSE": _squared},
+    }
+    return functions[model.task]

@@ -54,6 +54,11 @@ class ScoredRows:
         return int(self.weight.size)
 
     @property
+    def predicted(self) -> np.ndarray:
+        """(n,) positions of the predicted classes."""
+        return self.model.class_positions(self.outputs)
+
+    @property
     def n_unknown(self) -> int:
         """Number of rows of a class that the model does not know."""
         return 0 if self.model.classes is None else int((self.truth < 0).sum())

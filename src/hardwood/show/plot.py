@@ -21,6 +21,7 @@ from hardwood.show.text import Nodes, Tree, count_text
 from hardwood.text.condition import Phrase, phrase
 from hardwood.text.formula import formula
 from hardwood.text.leaf import (
+    decision_words,
     leaf_class,
     leaf_equations,
     leaf_labels,
@@ -241,15 +242,17 @@ def _wrapped(text: str, width: int = MAX_LINE) -> list[str]:
 
 
 def _caption(tree: Tree, boxes: list[Box]) -> str:
-    if not any(box.is_cut for box in boxes):
-        return ""
-    n_splits = sum(bool(box.children) for box in boxes)
-    drawn = max(box.depth for box in boxes)
-    return (
-        f"First {drawn} of {tree.depth} levels: {n_splits} of {tree.n_splits} splits shown"
-        if drawn
-        else f"None of the {tree.n_splits} splits shown"
-    )
+    decision = decision_words(tree)
+    sentences = [f"Predicts {decision}"] if decision else []
+    if any(box.is_cut for box in boxes):
+        n_splits = sum(bool(box.children) for box in boxes)
+        drawn = max(box.depth for box in boxes)
+        sentences.append(
+            f"First {drawn} of {tree.depth} levels: {n_splits} of {tree.n_splits} splits shown"
+            if drawn
+            else f"None of the {tree.n_splits} splits shown"
+        )
+    return ". ".join(sentences)
 
 
 def leaf_fills(tree: Tree) -> list[Any]:
@@ -258,8 +261,8 @@ def leaf_fills(tree: Tree) -> list[Any]:
         return [PLAIN_FILL] * tree.n_leaves
     if tree.classes is not None:
         k = len(tree.classes)
-        best = tree.values.argmax(axis=1)
-        sure = tree.values.max(axis=1)
+        best = tree.class_positions(tree.values)
+        sure = np.take_along_axis(tree.values, best[:, None], axis=1)[:, 0]
         strength = (sure - 1 / k) / (1 - 1 / k) if k > 1 else np.ones_like(sure)
         return [
             _tint(_hue(int(c), k), 0.25 + 0.75 * float(s))

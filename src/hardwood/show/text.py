@@ -17,6 +17,7 @@ from hardwood.text.formula import Formula, formula
 from hardwood.text.leaf import (
     MAX_OUTPUTS,
     Equation,
+    decision_words,
     function_notes,
     leaf_class,
     leaf_equations,
@@ -113,7 +114,8 @@ def summary(model: Tree | Trees | LatentTreeModel) -> str:
         return _latent_summary(model)
     words = f"{_prediction(model)}, {_sizes(model)}"
     if isinstance(model, ObliqueTree):
-        return f"Oblique tree: {words}"
+        decision = decision_words(model)
+        return f"Oblique tree: {words}" + (f"; predicts {decision}" if decision else "")
     if isinstance(model, PolicyTree):
         return f"Policy tree: {words}"
     how = _COMBINATIONS[model.combine] if isinstance(model, ObliqueForest) else "sum"

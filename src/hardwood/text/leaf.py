@@ -24,10 +24,10 @@ YES = 0.5  # the smallest probability of a predicted label
 # Constant leaves
 
 
-def leaf_class(tree: Tree, leaf: int, *, digits: int | None) -> tuple[str, str]:
-    """Return the most probable class, such as ``species = Adelie``, and its probability."""
+def leaf_class(tree: Tree, leaf: int, *, digits: Digits) -> tuple[str, str]:
+    """Return the predicted class, such as ``species = Adelie``, and its probability."""
     assert tree.classes is not None
-    best = int(tree.values[leaf].argmax())
+    best = int(tree.class_positions(tree.values[leaf]))
     probability = 1.0 if tree.has_linear_leaves else float(tree.values[leaf, best])
     return _class_text(tree, best), f"p = {format_digits(probability, digits)}"
 
@@ -149,11 +149,34 @@ def outputs_left_out(tree: Tree) -> str:
     return f"(+ {n} more {what} left out)"
 
 
+def decision_words(tree: Tree) -> str:
+    """Say how decision weights choose the class, as in ``yes where p(yes) > 0.19``.
+
+    Empty for a tree without them, which predicts the most probable class.
+    """
+    weights = tree.decision_weights
+    if weights is None:
+        return ""
+    assert tree.classes is not None
+    labels = [label_text(label) for label in tree.classes]
+    if len(labels) == 2:
+        with np.errstate(over="ignore"):
+            threshold = float(1 / (1 + weights[1] / weights[0]))
+        return f"{labels[1]} where p({labels[1]}) > {format_digits(threshold, 3)}"
+    shown = zip(labels[:MAX_OUTPUTS], weights.tolist(), strict=False)
+    pairs = [f"{label} {format_digits(weight, 3)}" for label, weight in shown]
+    if len(labels) > MAX_OUTPUTS:
+        pairs.append(f"{len(labels) - MAX_OUTPUTS} more")
+    return f"the class with the largest p * weight (weights: {', '.join(pairs)})"
+
+
 def function_notes(tree: Tree) -> list[str]:
     """Explain how the equations of a tree's leaves lead to its predictions."""
     if not says_equations(tree):
         return []
     if tree.classes is not None and len(tree.classes) > 2:
+        if tree.decision_weights is not None:
+            return ["The softmax of the scores gives the probabilities p."]
         return [
             "The class with the largest score is predicted; "
             "the softmax of the scores gives the probabilities."

@@ -178,7 +178,8 @@ def unbounded(tree):
 
 def constant_leaves(tree, classes):
     good = {c for c in range(tree.n_outputs) if tree.classes[c] in classes}
-    return lambda leaf: [[]] if tree.values[leaf].argmax() in good else []
+    weights = 1.0 if tree.decision_weights is None else tree.decision_weights
+    return lambda leaf: [[]] if (tree.values[leaf] * weights).argmax() in good else []
 
 
 def assert_equal_to(brute, results, rows):
@@ -201,8 +202,9 @@ def numeric_rows(tree, seed, n=6):
 
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("seed", range(4))
-def test_numbers_equal_brute_force(norm, seed):
-    tree = make_tree(seed, n_splits=7, n_features=4, counts=False)
+@pytest.mark.parametrize("decides", [False, True])
+def test_numbers_equal_brute_force(norm, seed, decides):
+    tree = make_tree(seed, n_splits=7, n_features=4, counts=False, decides=decides)
     rows = np.nan_to_num(numeric_rows(tree, seed), nan=0.5)
     wanted = tree.classes[seed % 3]
     results = counterfactual(tree, rows, wanted=wanted, norm=norm, margin=MARGIN)
@@ -343,18 +345,22 @@ def test_a_search_that_is_cut_short_returns_its_best_result():
 
 
 @pytest.mark.parametrize("norm", NORMS)
-def test_linear_leaves_with_classes_equal_brute_force(norm):
+@pytest.mark.parametrize("decides", [False, True])
+def test_linear_leaves_with_classes_equal_brute_force(norm, decides):
     for seed in range(3):
-        tree = make_tree(seed, n_splits=4, n_features=3, linear=True, counts=False)
+        tree = make_tree(seed, n_splits=4, n_features=3, linear=True, counts=False, decides=decides)
         rows = np.nan_to_num(numeric_rows(tree, seed, 4), nan=0.5)
 
         def in_leaf(leaf, tree=tree):
             W, v = tree.leaf_weights[leaf], tree.values[leaf]
+            if decides:
+                v = v + np.log(tree.decision_weights)
             return [[(W[1] - W[j], v[1] - v[j]) for j in (0, 2)]]
 
         results = counterfactual(tree, rows, wanted="class 1", norm=norm, margin=MARGIN)
         assert_equal_to(BruteForce(tree, in_leaf, norm, *unbounded(tree)), results, rows)
         assert results.found.any()
+        assert (tree.predict(results.X)[results.found] == "class 1").all()
 
 
 @pytest.mark.parametrize("link", ["identity", "exp"])

@@ -94,6 +94,7 @@ def categories_only() -> ObliqueTree:
 ZOO = {
     "classes": lambda: make_tree(1, n_splits=31, n_features=40),
     "categories and missing": lambda: make_tree(2, n_splits=20, n_features=8, mixed=True),
+    "weighted classes": lambda: make_tree(21, mixed=True, decides=True),
     "a number": lambda: make_tree(3, task="regression", k=1),
     "several numbers": lambda: make_tree(13, task="regression", k=3, mixed=True),
     "labels": lambda: make_tree(4, task="multilabel", mixed=True),
@@ -101,6 +102,7 @@ ZOO = {
     "one class": lambda: make_tree(5, k=1),
     "one leaf": lambda: make_tree(8, n_splits=0, mixed=True),
     "linear classes": lambda: make_tree(5, linear=True, mixed=True),
+    "weighted linear classes": lambda: make_tree(22, linear=True, mixed=True, decides=True),
     "linear numbers": lambda: make_tree(6, linear=True, task="regression", k=2),
     "linear exp": lambda: make_tree(6, linear=True, task="regression", k=1, link="exp"),
     "linear labels": lambda: make_tree(7, linear=True, task="multilabel"),

@@ -26,7 +26,7 @@ def float_header(plan: Plan, prefix: str) -> tuple[str, int]:
         parts.link_code(plan, "double"),
         _leaf_code(plan, tables),
         _outputs_code(plan),
-        parts.prediction_code(plan, "double", _predict_code(plan)),
+        parts.prediction_code(plan, "double", _predict_code(plan, tables)),
     ]
     return parts.header(names, tables, names.written(_usage(plan)), _HEAD, code), tables.n_bytes
 
@@ -227,7 +227,11 @@ END}
 """
 
 
-def _predict_code(plan: Plan) -> str:
-    if plan.model.classes is not None:
+def _predict_code(plan: Plan, tables: Tables) -> str:
+    if plan.model.classes is None:
+        return parts.labels_code("double", "out", "outputs", "out[o] >= 0.5")
+    if plan.decision_weights is None:
         return parts.best_code("double", "out", "outputs")
-    return parts.labels_code("double", "out", "outputs", "out[o] >= 0.5")
+    tables.add("double", "decision_weights", plan.decision_weights)
+    weigh = "out[o] *= NAME_decision_weights[o];"
+    return parts.best_code("double", "out", "outputs", weigh)

@@ -269,9 +269,14 @@ static inline REAL NAME_predict(const NAME_value *row) {
 """
 
 
-def best_code(kind: str, items: str, ask: str) -> str:
-    """Write the prediction of a class: the largest of the items that function ``ask`` returns."""
-    return _BEST.replace("KIND", kind).replace("ITEMS", items).replace("ASK", ask)
+def best_code(kind: str, items: str, ask: str, weigh: str = "") -> str:
+    """Write the prediction of a class: the largest of the items that function ``ask`` returns.
+
+    ``weigh``, if any, is done for item ``o`` before they are compared.
+    """
+    loop = f"  for (int o = 0; o < CAPS_N_OUTPUTS; ++o) {weigh}\n" if weigh else ""
+    code = _BEST.replace("WEIGH", loop)
+    return code.replace("KIND", kind).replace("ITEMS", items).replace("ASK", ask)
 
 
 def labels_code(kind: str, items: str, ask: str, test: str) -> str:
@@ -281,12 +286,12 @@ def labels_code(kind: str, items: str, ask: str, test: str) -> str:
 
 
 _BEST = r"""
-/* The position of the most probable class; the first one if several tie. */
+/* The position of the predicted class; the first one if several tie. */
 static inline int NAME_predict(const NAME_value *row) {
   KIND ITEMS[CAPS_N_OUTPUTS];
   int best = 0;
   NAME_ASK(row, ITEMS);
-  for (int o = 1; o < CAPS_N_OUTPUTS; ++o)
+WEIGH  for (int o = 1; o < CAPS_N_OUTPUTS; ++o)
     if (ITEMS[o] > ITEMS[best]) best = o;
   return best;
 }

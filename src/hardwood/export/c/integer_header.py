@@ -246,8 +246,11 @@ def _predict_code(model: Quantized, tables: Tables) -> str:
         return parts.labels_code("int32_t", "sums", "sums", test)
     if model.leaf_sums is None and len(plan.trees) == 1 and plan.link == "identity":
         # Rounded probabilities may tie, so the class of each leaf has its own table.
-        tables.add("integers", "leaf_class", plan.trees[0].values.argmax(axis=1))
+        tables.add("integers", "leaf_class", plan.model.class_positions(plan.trees[0].values))
         return _LEAF_CLASS
+    if plan.decision_weights is not None:
+        tables.add("int32_t", "decision_offset", _decision_offsets(model, plan.decision_weights))
+        return _WEIGHTED_CLASS
     return parts.best_code("int32_t", "sums", "sums")
 
 
@@ -258,8 +261,31 @@ def _half(model: Quantized) -> int:
     return round(1.0 / float(model.scale[0]))
 
 
+def _decision_offsets(model: Quantized, weights: np.ndarray) -> np.ndarray:
+    """Return what the decision weights add to the sums of each linear leaf, (L, k).
+
+    To multiply a probability by a weight is to add its logarithm to the score.
+    """
+    assert model.leaf_sums is not None
+    scale = model.leaf_sums.scale.reshape(-1, len(weights))
+    largest = np.iinfo(np.int32).max  # beyond all sums
+    return np.clip(np.rint(np.log(weights) / scale), -largest, largest)
+
+
+_WEIGHTED_CLASS = r"""
+/* The position of the predicted class; the first one if several tie. */
+static inline int NAME_predict(const NAME_value *row) {
+  int32_t sums[CAPS_N_OUTPUTS];
+  const int32_t *added = NAME_decision_offset + (size_t)NAME_sums(row, sums) * CAPS_N_OUTPUTS;
+  int best = 0;
+  for (int o = 1; o < CAPS_N_OUTPUTS; ++o)
+    if ((int64_t)sums[o] + added[o] > (int64_t)sums[best] + added[best]) best = o;
+  return best;
+}
+"""
+
 _LEAF_CLASS = r"""
-/* The position of the most probable class; the first one if several tie. */
+/* The position of the predicted class; the first one if several tie. */
 static inline int NAME_predict(const NAME_value *row) {
   NAME_encoded encoded;
   NAME_encode(row, &encoded);
@@ -340,4 +366,7 @@ def _positions(
         return (2 * sums >= _half(model)).astype(np.int64)
     if "leaf_class" in tables:
         return tables["leaf_class"].astype(np.int64)[leaves[:, 0]]
+    if "decision_offset" in tables:
+        added = tables["decision_offset"].astype(np.int64).reshape(-1, sums.shape[1])
+        sums = sums + added[leaves[:, 0]]
     return sums.argmax(axis=1)

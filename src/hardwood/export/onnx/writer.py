@@ -340,7 +340,10 @@ class _GraphWriter:
             return
         if plan.model.classes is not None:
             labels, kind = _label_tensor(plan)
-            best = graph.node("ArgMax", outputs, axis=1, keepdims=0)
+            weighted = outputs
+            if plan.decision_weights is not None:
+                weighted = graph.node("Mul", outputs, graph.constant(plan.decision_weights))
+            best = graph.node("ArgMax", weighted, axis=1, keepdims=0)
             label = graph.node("Gather", graph.constant(labels), best, axis=0)
             graph.output("label", label, kind, ["N"])
         else:

@@ -332,7 +332,8 @@ class _RulesWriter:
         names = self._output_names(tree)
         parts = [f"{what}{name} = {text}" for name, text in zip(names, outputs, strict=True)]
         if tree.leaf_weights is None and tree.classes is not None:
-            parts.insert(0, f"class {_label(tree.classes[int(tree.values[leaf].argmax())])}")
+            position = int(tree.class_positions(tree.values[leaf]))
+            parts.insert(0, f"class {_label(tree.classes[position])}")
         return ", ".join(parts) + n
 
     def _output_names(self, tree: ObliqueTree) -> list[str]:

@@ -344,7 +344,7 @@ class _StatementWriter(Expressions):
         columns = {f"s{o}": text for o, text in enumerate(self._leaf_outputs(0))}
         if self.plan.model.classes is not None:
             texts = [label(c) for c in labels_of(self.plan)]
-            best = self.plan.trees[0].values.argmax(axis=1).tolist()
+            best = self.plan.model.class_positions(self.plan.trees[0].values).tolist()
             columns["predicted"] = choice_of_places('"t"."leaf 0"', [texts[o] for o in best])
         self.stages.add(columns, drop=self._temporary([0]))
 
@@ -423,9 +423,22 @@ class _StatementWriter(Expressions):
             self.stages.add(columns)
         self._link("s", plan.link)
         if plan.model.classes is not None:
-            texts = [label(c) for c in labels_of(plan)]
-            best = [f"WHEN {self._is_best('s', o)} THEN {text}" for o, text in enumerate(texts)]
-            self.stages.add({"predicted": f"CASE {' '.join(best)} END"})
+            self._add_class()
+
+    def _add_class(self) -> None:
+        """Add the class with the largest output, or product of output and decision weight."""
+        prefix, weights = "s", self.plan.decision_weights
+        if weights is not None:
+            prefix = "w"
+            self.stages.add(
+                {f"w{o}": f'"t"."s{o}" * {number(w)}' for o, w in enumerate(weights.tolist())},
+                note="probabilities times the decision weights",
+            )
+        best = [
+            f"WHEN {self._is_best(prefix, o)} THEN {label(c)}"
+            for o, c in enumerate(labels_of(self.plan))
+        ]
+        self.stages.add({"predicted": f"CASE {' '.join(best)} END"})
 
     def _results(self) -> list[str]:
         plan = self.plan

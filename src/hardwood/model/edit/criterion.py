@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hardwood.model.outputs import class_positions
+
 if TYPE_CHECKING:
     from hardwood.model.base import Model
 
@@ -83,13 +85,15 @@ class ClassLogLoss(_OfClasses):
         return _surprise(_of_truth(outputs, truth))
 
 
+@dataclass(frozen=True, eq=False)
 class ClassError(_OfClasses):
     """The misclassification rate, Breiman's choice for pruning."""
 
     name = "misclassification"
+    decision_weights: np.ndarray | None = None
 
     def losses(self, outputs: np.ndarray, truth: np.ndarray) -> np.ndarray:
-        return (outputs.argmax(axis=1) != truth).astype(np.float64)
+        return (class_positions(outputs, self.decision_weights) != truth).astype(np.float64)
 
 
 class MeanSquaredError(Criterion):
@@ -192,7 +196,8 @@ def criterion_for(model: Model, criterion: Any = None) -> Criterion:
 def _criteria(model: Model) -> dict[str, Criterion]:
     if model.task == "classification":
         k = model.n_outputs
-        of_task: list[Criterion] = [ClassLogLoss(k), ClassSquaredError(k), ClassError(k)]
+        error = ClassError(k, model.decision_weights)
+        of_task: list[Criterion] = [ClassLogLoss(k), ClassSquaredError(k), error]
     elif model.task == "regression":
         of_task = [MeanSquaredError(), QuantileError()]
     else:

@@ -131,7 +131,7 @@ def compared(
 def _decided(model: Model, outputs: np.ndarray) -> np.ndarray:
     """Turn outputs into class indices (n, 1), or labels or numbers (n, k)."""
     if model.classes is not None:
-        return outputs.argmax(axis=1)[:, None]
+        return model.class_positions(outputs)[:, None]
     return outputs >= YES if model.task == "multilabel" else outputs
 
 

@@ -30,8 +30,9 @@ KINDS: dict[str, type[Model]] = {
     "latent_tree": LatentTreeModel,
 }
 N_SPLITS = Array("n_splits", "T", is_whole=True)
-TREE_ARRAYS = tuple(array.name for array in ObliqueTree.arrays)
-OPTIONAL_OF_A_TREE = tuple(array.name for array in ObliqueTree.arrays if array.is_optional)
+# Of each tree of a forest, which has no decision weights.
+MEMBER_ARRAYS = tuple(array for array in ObliqueTree.arrays if array.name != "decision_weights")
+OPTIONAL_OF_A_MEMBER = tuple(array.name for array in MEMBER_ARRAYS if array.is_optional)
 
 
 def kind_of(model: Model) -> str:
@@ -41,7 +42,7 @@ def kind_of(model: Model) -> str:
 
 def arrays_of(kind: str) -> tuple[Array, ...]:
     """Return the arrays of a kind of model; for a forest, those of each tree."""
-    return (ObliqueTree if kind == "forest" else KINDS[kind]).arrays
+    return MEMBER_ARRAYS if kind == "forest" else KINDS[kind].arrays
 
 
 def contents(kind: str) -> tuple[Kinds, Kinds]:
@@ -69,7 +70,7 @@ def arrays_in(model: Model) -> dict[str, np.ndarray]:
 def concatenate(trees: Sequence[ObliqueTree]) -> dict[str, np.ndarray]:
     """Put the arrays of trees one after the other; leave out arrays that no tree has."""
     arrays = {N_SPLITS.name: np.array([tree.n_splits for tree in trees], dtype=np.int32)}
-    for part in ObliqueTree.arrays:
+    for part in MEMBER_ARRAYS:
         parts = [array for tree in trees if (array := getattr(tree, part.name)) is not None]
         if parts:
             arrays[part.name] = np.concatenate(parts)
@@ -101,7 +102,7 @@ def separate(
             n_rows[part.axes[0]],
             np.array(has.get(part.name, [True] * n_trees)),
         )
-        for part in ObliqueTree.arrays
+        for part in MEMBER_ARRAYS
     }
     return [{name: of[i] for name, of in pieces.items()} for i in range(n_trees)]
 

@@ -12,7 +12,7 @@ from hardwood.atomic_file import checked_target, whole_file
 from hardwood.errors import ModelFileError
 from hardwood.model.base import Model
 from hardwood.model.files import container
-from hardwood.model.files.arrays import OPTIONAL_OF_A_TREE, arrays_in, contents, separate
+from hardwood.model.files.arrays import OPTIONAL_OF_A_MEMBER, arrays_in, contents, separate
 from hardwood.model.files.container import Kinds
 from hardwood.model.files.header import build, check_header, header, header_of_tree
 from hardwood.model.kinds.forest import ObliqueForest
@@ -24,7 +24,7 @@ def dumps(model: Model) -> bytes:
     if isinstance(model, ObliqueForest):
         head["trees"] = [
             header_of_tree(tree)
-            | {name: getattr(tree, name) is not None for name in OPTIONAL_OF_A_TREE}
+            | {name: getattr(tree, name) is not None for name in OPTIONAL_OF_A_MEMBER}
             for tree in model.trees
         ]
     return container.pack(head, arrays_in(model))
@@ -78,8 +78,8 @@ def _built(head: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Model:
 
 def _owned(trees: Sequence[Mapping[str, Any]]) -> dict[str, list[bool]]:
     """Read from a header which of the optional arrays each tree of a forest has."""
-    for name in OPTIONAL_OF_A_TREE:
+    for name in OPTIONAL_OF_A_MEMBER:
         for tree in trees:
             if type(tree[name]) is not bool:
                 raise ValueError(f"{name} of a tree must be true or false, not {tree[name]!r:.80}")
-    return {name: [tree[name] for tree in trees] for name in OPTIONAL_OF_A_TREE}
+    return {name: [tree[name] for tree in trees] for name in OPTIONAL_OF_A_MEMBER}

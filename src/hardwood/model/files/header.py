@@ -7,7 +7,7 @@ from typing import Any
 
 from hardwood.errors import ModelFileError
 from hardwood.model.base import Model
-from hardwood.model.files.arrays import KINDS, OPTIONAL_OF_A_TREE, TREE_ARRAYS, kind_of
+from hardwood.model.files.arrays import KINDS, OPTIONAL_OF_A_MEMBER, arrays_of, kind_of
 from hardwood.model.files.format import FORMAT, check_format, check_keys
 from hardwood.model.kinds.forest import MAX_TREES, ObliqueForest
 from hardwood.model.kinds.tree import ObliqueTree
@@ -52,7 +52,9 @@ def check_header(content: Any, *, in_json: bool = False) -> dict[str, Any]:
     kind = check_format(content, KINDS)
     keys = {*COMMON_KEYS, *KINDS[kind].options}
     if in_json and kind != "forest":
-        keys |= {array.name for array in KINDS[kind].arrays}
+        keys |= {array.name for array in arrays_of(kind)}
+        # Texts of the first versions have none.
+        content = {"decision_weights": None} | content if kind == "tree" else content
     check_keys(content, keys)
     for name in ("classes", "target_names"):
         if content[name] is not None and type(content[name]) is not list:
@@ -62,7 +64,8 @@ def check_header(content: Any, *, in_json: bool = False) -> dict[str, Any]:
     if kind == "latent_tree" and type(content["widths"]) is not list:
         raise ModelFileError(f"widths must be a list, not {content['widths']!r:.80}")
     if kind == "forest":
-        arrays = TREE_ARRAYS if in_json else OPTIONAL_OF_A_TREE
+        every = tuple(array.name for array in arrays_of(kind))
+        arrays = every if in_json else OPTIONAL_OF_A_MEMBER
         _check_trees(content["trees"], {*_OWN_KEYS, *arrays})
     return dict(content)
 

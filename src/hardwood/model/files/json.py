@@ -23,14 +23,14 @@ def to_json(model: Model) -> str:
     """Write a model as JSON text, with enough digits to read every float back exactly."""
     content = header(model)
     if isinstance(model, ObliqueForest):
-        content["trees"] = [header_of_tree(tree) | _lists(tree) for tree in model.trees]
+        content["trees"] = [header_of_tree(tree) | _lists(tree, "forest") for tree in model.trees]
     else:
-        content |= _lists(model)
+        content |= _lists(model, content["kind"])
     return strict_json.write(content)
 
 
-def _lists(model: Model) -> dict[str, Any]:
-    arrays = {part.name: getattr(model, part.name) for part in model.arrays}
+def _lists(model: Model, kind: str) -> dict[str, Any]:
+    arrays = {part.name: getattr(model, part.name) for part in arrays_of(kind)}
     return {name: None if array is None else array.tolist() for name, array in arrays.items()}
 
 

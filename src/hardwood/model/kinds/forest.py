@@ -239,6 +239,11 @@ def _fitting(trees: Iterable[ObliqueTree], free: str) -> tuple[ObliqueTree, ...]
     for i, tree in enumerate(members):
         if not isinstance(tree, ObliqueTree):
             raise TypeError(f"a forest holds ObliqueTree, but tree {i} is a {type(tree).__name__}")
+        if tree.decision_weights is not None:
+            raise ValueError(
+                f"tree {i} has decision_weights, which a forest does not use: it averages "
+                "probabilities. Leave them out with tree.replace(decision_weights=None)"
+            )
         difference = _difference(members[0], tree, free)
         if difference:
             raise ValueError(f"tree {i} does not match tree 0: {difference}")

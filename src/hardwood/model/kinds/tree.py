@@ -74,6 +74,10 @@ class ObliqueTree(SingleTree):
         From the scores of linear leaves to outputs: ``"softmax"`` for classification,
         ``"identity"`` or ``"exp"`` for regression, ``"logistic"`` for multilabel tasks.
         ``"identity"`` for constant leaves.
+    decision_weights
+        (k,) float64 > 0: a classification tree predicts the class with the largest product of
+        probability and weight; None for the most probable class. Probabilities do not depend on
+        them.
 
     Raises
     ------
@@ -96,6 +100,7 @@ class ObliqueTree(SingleTree):
         Array("values", "m+1 k"),
         Array("counts", "m+m+1", is_optional=True, check=structure.check_counts),
         Array("leaf_weights", "m+1 k c", is_optional=True),
+        Array("decision_weights", "k", is_optional=True, check=structure.check_decision_weights),
     )
     weights: np.ndarray
     bias: np.ndarray
@@ -119,8 +124,9 @@ class ObliqueTree(SingleTree):
         record: Mapping[str, Any] | None = None,
         leaf_weights: Any = None,
         link: Link = "identity",
+        decision_weights: Any = None,
     ) -> None:
-        arrays = (weights, bias, children, values, counts, leaf_weights)
+        arrays = (weights, bias, children, values, counts, leaf_weights, decision_weights)
         self._keep(arrays, schema, task, classes, target_names, record, link=link)
 
     def _check(self) -> None:
@@ -129,6 +135,8 @@ class ObliqueTree(SingleTree):
         structure.check_link(self.link, self.task, has_linear_leaves=is_linear)
         if self.leaf_weights is not None and self.link in structure.PROBABILITY_LINKS:
             structure.check_leaf_weights(self.leaf_weights, self.schema.column_scale)
+        if self.decision_weights is not None and self.task != "classification":
+            raise ValueError(f"decision_weights are for classes, but this is a {self.task} tree")
 
     @classmethod
     def of(
@@ -148,6 +156,7 @@ class ObliqueTree(SingleTree):
         record: Mapping[str, Any] | None = None,
         leaf_weights: Any = None,
         link: Link | None = None,
+        decision_weights: Any = None,
     ) -> ObliqueTree:
         """Create a tree from plain arrays.
 
@@ -199,6 +208,7 @@ class ObliqueTree(SingleTree):
             record=record,
             leaf_weights=leaf_weights,
             link=link,
+            decision_weights=decision_weights,
         )
 
     # Properties

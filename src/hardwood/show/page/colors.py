@@ -89,7 +89,7 @@ def row_groups(colors: Colors, rows: DataRows) -> np.ndarray:
     """Return the class color of each row, (n,); all 0 if numbers determine the color."""
     if colors.group_of_class is None:
         return np.zeros(len(rows), dtype=np.int64)
-    positions = rows.outputs.argmax(axis=1) if rows.truth is None else rows.truth
+    positions = rows.predicted if rows.truth is None else rows.truth
     groups: np.ndarray = colors.group_of_class[positions]
     return groups
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from hardwood.table import Feature, Schema
 
 MAX_TERMS = 4
-DIGITS = 3
 MAX_UNUSED_NAMES = 200
 MAX_ROWS = 300
 
@@ -68,6 +67,7 @@ def content_of(
         "task": model.task,
         "combine": model.combine if isinstance(model, ObliqueForest) else None,
         "link": model.link,
+        "decisionWeights": _decision_weights(model),
         "outputs": _output_names(model),
         "target": _target_name(model),
         "fused": has_fused_products(),
@@ -91,6 +91,10 @@ def _output_names(model: HardModel) -> list[str]:
         return ["value"]
     word = "label" if model.task == "multilabel" else "output"
     return [f"{word} {i}" for i in range(model.n_outputs)]
+
+
+def _decision_weights(model: HardModel) -> list[float] | None:
+    return None if model.decision_weights is None else model.decision_weights.tolist()
 
 
 def _target_name(model: HardModel) -> str | None:
@@ -171,7 +175,7 @@ def _tree(
 
 def _split(split: Split) -> tuple[list[Any], list[Any]]:
     """Return a condition as text, and the axis for its scores."""
-    words = phrase(split, max_terms=MAX_TERMS, digits=DIGITS)
+    words = phrase(split, max_terms=MAX_TERMS, digits="auto")
     right_side = f"{words.relation} {words.threshold}" if words.relation else ""
     return [list(words.terms), words.n_left_out, right_side], _axis(words)
 
@@ -194,7 +198,7 @@ def _equations(tree: ObliqueTree) -> list[list[str]] | None:
         return None
     left_out = outputs_left_out(tree)
     return [
-        [e.line() for e in leaf_equations(tree, leaf, max_terms=MAX_TERMS, digits=DIGITS)]
+        [e.line() for e in leaf_equations(tree, leaf, max_terms=MAX_TERMS, digits="auto")]
         + ([left_out] if left_out else [])
         for leaf in range(tree.n_leaves)
     ]

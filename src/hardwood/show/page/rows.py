@@ -33,6 +33,8 @@ class DataRows:
         True targets, see `true_targets`; None if not known.
     outputs
         (n, k) the model's predictions: probabilities or values.
+    predicted
+        (n,) positions of the predicted classes; None without classes.
     """
 
     table: Table
@@ -40,6 +42,7 @@ class DataRows:
     n_table_rows: int
     truth: np.ndarray | None
     outputs: np.ndarray
+    predicted: np.ndarray | None
 
     @classmethod
     def of(cls, model: HardModel, X: Any, y: Any) -> DataRows:
@@ -51,12 +54,14 @@ class DataRows:
         drawn = matrix[number]
         dense = drawn if isinstance(drawn, np.ndarray) else drawn.toarray()
         table = model.schema.as_table(dense)
+        outputs = model.outputs(table)
         return cls(
             table=table,
             number=number,
             n_table_rows=n,
             truth=None if truth is None else truth[number],
-            outputs=model.outputs(table),
+            outputs=outputs,
+            predicted=None if model.classes is None else model.class_positions(outputs),
         )
 
     def __len__(self) -> int:

@@ -43,7 +43,7 @@ function leafValues(tree, leaf) {
 /** A prediction as short text. `of` is a tree, or the model. */
 function predictionText(of, outputs) {
   const { task } = of;
-  if (task === "classification") return model.outputs[largestAt(outputs)];
+  if (task === "classification") return model.outputs[predictedClass(outputs)];
   if (scoresClasses(of)) return `highest score: ${model.outputs[largestAt(outputs)]}`;
   if (task === "multilabel") return labelsText(outputs);
   if (outputs.length === 1) return valueText(outputs[0], 0);
@@ -76,7 +76,7 @@ function valueText(value, output) {
 function leafShareText(tree, leaf) {
   if (tree.task !== "classification" || tree.equations) return "";
   const outputs = leafValues(tree, leaf);
-  return shareText(outputs[largestAt(outputs)]);
+  return shareText(outputs[predictedClass(outputs)]);
 }
 
 /** The description of a node, for screen readers. */

@@ -44,7 +44,7 @@ function groupNames() {
 function paintLeaf(tree, leaf, painted) {
   if (hasGroups()) {
     painted.classList.add(
-      groupClass(model.colors.groupOfClass[largestAt(leafValues(tree, leaf))]),
+      groupClass(model.colors.groupOfClass[predictedClass(leafValues(tree, leaf))]),
     );
   } else {
     paintShade(painted, meanOutputs(tree)[tree.nSplits + leaf]);

@@ -166,6 +166,12 @@ function votes(model, outputs) {
   return outputs.map((_, o) => Number(o === chosen));
 }
 
+/** Position of the class that the model predicts; decision weights multiply the probabilities. */
+function predictedClass(outputs) {
+  const weights = model.decisionWeights;
+  return largestAt(weights ? outputs.map((share, o) => share * weights[o]) : outputs);
+}
+
 /** Position of the largest number, the first one if several tie. */
 function largestAt(numbers) {
   let best = 0;

@@ -195,6 +195,15 @@ class FrontierPoint(MeasuredSize):
     tree: ObliqueTree
 
 
+def most_terms(tree: ObliqueTree) -> int:
+    """Return the most features that a split or a leaf of a tree has."""
+    parts = [*(tree.weights != 0)]
+    if tree.leaf_weights is not None:
+        parts += [*(tree.leaf_weights != 0).any(axis=1)]
+    feature = tree.schema.column_feature
+    return max((len(np.unique(feature[part])) for part in parts), default=0)
+
+
 @dataclass(frozen=True, repr=False)
 class Frontier(PlottedReport):
     """The best tree of every size that a search found; ``print`` shows it as a table.
@@ -252,7 +261,11 @@ class Frontier(PlottedReport):
         """
         leaves = math.inf if max_leaves is None else integer("max_leaves", max_leaves, 1)
         terms = math.inf if max_terms is None else integer("max_terms", max_terms, 0)
-        within = [p for p in self.points if p.n_leaves <= leaves and p.n_terms <= terms]
+        within = [
+            point
+            for point in self.points
+            if point.tree.n_leaves <= leaves and most_terms(point.tree) <= terms
+        ]
         if not within:
             raise ValueError(self._too_small(max_leaves, max_terms))
         return min(within, key=lambda point: point.loss).tree

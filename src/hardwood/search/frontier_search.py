@@ -27,6 +27,7 @@ from hardwood.search.frontier import (
     best_of_each_size,
     chosen,
     measured_sizes,
+    most_terms,
     pareto,
     standard_error,
 )
@@ -356,11 +357,9 @@ def _keeps_unreached(tree: HeldOut) -> bool:
 
 def _shape(tree: ObliqueTree) -> tuple[int, int, float]:
     """Return the leaves, the most features in a split, and the numbers to read."""
-    feature = tree.schema.column_feature
-    used = [len(np.unique(feature[np.flatnonzero(weights)])) for weights in tree.weights]
     n_numbers = np.count_nonzero(tree.weights) + len(tree.bias)
     n_values = tree.values.shape[1] - (tree.task == "classification")
-    return tree.n_leaves, max(used, default=0), float(n_numbers + tree.n_leaves * n_values)
+    return tree.n_leaves, most_terms(tree), float(n_numbers + tree.n_leaves * n_values)
 
 
 def _losses_of(outputs: np.ndarray, task: Task) -> np.ndarray:

@@ -69,19 +69,30 @@ EVERY_ESTIMATOR: list[Any] = [
 ]
 """One of every public class."""
 
+_BALANCED: dict[str, Any] = {"class_weight": "balanced"}
+
 OTHER_SETTINGS: list[Any] = [
     DGTClassifier(max_depth=3, n_restarts=2, early_stopping=True, n_jobs=2),
+    DGTClassifier(max_depth=3, loss="hinge", **_BALANCED),
     DGTRegressor(max_depth=3, n_restarts=2, early_stopping=True, n_jobs=2),
     DGTClassifier(max_depth=2, leaves="linear", layers=[12]),
     DGTRegressor(max_depth=2, leaves="linear", layers=[12]),
     DGTClassifier(max_depth=3, relaxation=Relaxation(path="product", routing="annealed")),
     DGTForestClassifier(n_estimators=3, combine="vote", early_stopping=True, n_jobs=2),
+    DGTForestClassifier(n_estimators=2, max_depth=2, bootstrap=False, **_BALANCED),
     DGTForestRegressor(
         n_estimators=3, leaves="linear", max_depth=2, oob_score=True, random_state=0
     ),
+    DGTForestRegressor(n_estimators=2, max_depth=3, loss="absolute_error", sample_fraction=0.5),
     *[GreedyTreeClassifier(splitter=split, **_GREEDY) for split in ("random", "oc1", "co2")],
     *[GreedyTreeRegressor(splitter=split, **_GREEDY) for split in ("random", "oc1", "co2")],
     GreedyTreeClassifier(criterion="gini", max_depth=None, n_jobs=2),
+    GreedyTreeClassifier(max_depth=3, min_samples_leaf=5, **_BALANCED),
+    LatentTreeClassifier(**_LATENT, skip_connection=False, **_BALANCED),
+    LatentTreeClassifier(**_LATENT, head=(4,), early_stopping=False),
+    LatentTreeRegressor(**_LATENT, skip_connection=False, activation="elu"),
+    LatentTreeRegressor(**_LATENT, loss="huber", early_stopping=False),
+    LatentTreeClustering(max_epochs=10, max_depth=2, n_clusters=2, skip_connection=False),
     LatentTreeClustering(
         targets="all",
         split_init="random",
@@ -93,7 +104,11 @@ OTHER_SETTINGS: list[Any] = [
     NonGreedyTreeClassifier(
         solver="sgd", inference="fast", init="axis", nu="auto", max_epochs=5, n_jobs=2
     ),
+    NonGreedyTreeClassifier(max_depth=3, loss="squared_error", early_stopping=True, **_BALANCED),
     NonGreedyTreeRegressor(max_features_per_split=2, early_stopping=False, loss="huber"),
+    NonGreedyTreeRegressor(max_depth=3, solver="sgd", init="axis", loss="absolute_error"),
+    ReinforcedTreeClassifier(max_depth=2, init="axis", **_BALANCED),
+    ReinforcedTreeRegressor(max_depth=2, init="axis", loss="absolute_error"),
     ReinforcedTreeClassifier(parents=_THREE_WAYS, gradient="sampled", n_trajectories=3, n_jobs=2),
     ReinforcedTreeRegressor(
         parents=_THREE_WAYS,
@@ -105,30 +120,25 @@ OTHER_SETTINGS: list[Any] = [
     ),
     TAOClassifier(loss="log_loss", l1=0.1, l2=0.0, init="co2", early_stopping=False, n_jobs=2),
     TAOClassifier(leaves="linear", l1=1.0, max_depth=3),
+    TAOClassifier(max_depth=2, **_BALANCED),
     TAORegressor(leaves="linear", l1=1.0, l2=0.0, max_features_per_split=2, loss="huber"),
+    TAORegressor(max_depth=3, init="random", leaf_prior=0.0, loss="absolute_error"),
     TELClassifier(n_estimators=3, activation="logistic", batch_norm=False, n_restarts=2, n_jobs=2),
+    TELClassifier(n_estimators=2, max_depth=3, loss="squared_error", **_BALANCED),
+    TELRegressor(n_estimators=2, max_depth=2, loss="huber", batch_norm=False),
+    TELRegressor(n_estimators=2, activation="logistic", n_restarts=2, combine_runs="mean"),
     TreeClassifier(**_SEARCH, max_trials=6),
+    TreeClassifier(**_SEARCH, max_trials=4, leaves="linear", **_BALANCED),
+    TreeClassifier(
+        **_SEARCH | {"max_depth": 3}, max_trials=4, leaves="constant", scoring="accuracy"
+    ),
     TreeRegressor(**_SEARCH, max_trials=6),
     TreeRegressor(**_SEARCH, max_trials=6, leaves="linear", n_jobs=2),
 ]
-"""What a default does not reach: other leaves, starts, losses, restarts, threads."""
+"""What a default does not reach: other leaves, starts, losses, weights, restarts, threads."""
 
 
 def runnable(estimators: list[Any]) -> list[Any]:
     """Return those whose libraries are installed."""
     has_torch = find_spec("torch") is not None
     return [one for one in estimators if has_torch or not isinstance(one, NEEDS_TORCH)]
-
-
-def may_fail(estimator: Any) -> dict[str, str]:
-    """Return the checks of scikit-learn that an estimator need not pass, and why.
-
-    Shares of votes, and of rows in the leaf of a greedy tree, may be exactly 0 or 1.
-    """
-    is_share = isinstance(estimator, GreedyTreeClassifier | GreedyTreeRegressor)
-    if not is_share and getattr(estimator, "combine", None) != "vote":
-        return {}
-    return {
-        "check_classifiers_multilabel_output_format_predict_proba": "shares may be 0 or 1, the "
-        "check wants probabilities in between"
-    }

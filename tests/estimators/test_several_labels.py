@@ -14,9 +14,10 @@ from sklearn.datasets import make_multilabel_classification
 from sklearn.metrics import f1_score, roc_auc_score
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils import compute_sample_weight, get_tags
 
 import hardwood
-from hardwood import DGTClassifier
+from hardwood import DGTClassifier, GreedyTreeClassifier, TreeClassifier
 from reference import losses as reference
 
 OPTIONS = {"max_depth": 3, "max_epochs": 120, "random_state": 0}
@@ -208,6 +209,48 @@ def test_labels_that_cannot_be_learned(table, change, message):
             DGTClassifier(**OPTIONS).fit(X, change(Y))
 
 
-def test_class_weight_has_no_meaning_for_labels(table):
-    with pytest.raises(ValueError, match="class_weight='balanced' is for one column of classes"):
-        DGTClassifier(class_weight="balanced").fit(*table)
+@pytest.mark.parametrize("Estimator", [DGTClassifier, GreedyTreeClassifier])
+def test_balanced_weights_are_those_of_scikit_learn(Estimator, table):
+    X, Y = table
+    options = {"max_depth": 3, "random_state": 0}
+    balanced = Estimator(class_weight="balanced", **options).fit(X, Y)
+    weighted = Estimator(**options).fit(X, Y, compute_sample_weight("balanced", Y))
+    np.testing.assert_allclose(balanced.predict_proba(X), weighted.predict_proba(X), atol=1e-6)
+    plain = Estimator(**options).fit(X, Y).predict_proba(X)
+    assert np.abs(plain - balanced.predict_proba(X)).max() > 0.01
+
+
+@pytest.mark.parametrize("class_weight", [{0: 1.0, 1: 2.0}, [{0: 1, 1: 2}] * 3, "even"])
+def test_other_class_weights_have_no_meaning_for_labels(class_weight, table):
+    with pytest.raises(ValueError, match=r"None or 'balanced' if y has several labels, got"):
+        DGTClassifier(class_weight=class_weight).fit(*table)
+
+
+def test_probabilities_are_never_certain(table):
+    """scikit-learn wants labels strictly between 0 and 1, where leaves hold shares of rows."""
+    X, Y = table
+    model = GreedyTreeClassifier(max_depth=None).fit(X, Y)
+    certain = model.tree_.predict_proba(X)
+    assert ((certain == 0) | (certain == 1)).any()
+    found = model.predict_proba(X)
+    assert ((found > 0) & (found < 1)).all()
+    np.testing.assert_allclose(found, certain, atol=1e-15)
+    np.testing.assert_array_equal(model.predict(X), model.tree_.predict(X))
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_error"])
+def test_a_loss_of_classes_says_that_it_is_not_for_labels(loss, table):
+    assert get_tags(DGTClassifier()).classifier_tags.multi_label
+    assert not get_tags(DGTClassifier(loss=loss)).classifier_tags.multi_label
+    with pytest.raises(ValueError, match=f"loss='{loss}' is not a loss for multilabel"):
+        DGTClassifier(loss=loss).fit(*table)
+
+
+@pytest.mark.parametrize("leaves", ["auto", "constant"])
+@pytest.mark.parametrize("scoring", ["accuracy", "f1_micro", "roc_auc"])
+def test_a_search_is_scored_by_scikit_learn(scoring, leaves, table):
+    X, Y = table
+    options = {"time_limit": None, "max_trials": 2, "teacher": None, "random_state": 0}
+    model = TreeClassifier(scoring=scoring, leaves=leaves, **options).fit(X, Y)
+    assert model.fit_report_.metric == scoring
+    assert 0 < model.fit_report_.score <= 1

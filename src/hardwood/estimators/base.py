@@ -23,6 +23,7 @@ from hardwood.estimators.fit import (
 )
 from hardwood.learn.finish import finished
 from hardwood.learn.learner import Learned, Learner, Run, Start, drawn_seed
+from hardwood.learn.losses import is_for_labels
 from hardwood.learn.task import Task
 from hardwood.learn.training import Epoch
 from hardwood.parameters import parameters_of
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from hardwood.model.edit.harden import HardeningCost
 
 _Self = TypeVar("_Self", bound="ModelEstimator")
+
+_BETWEEN_0_AND_1 = np.nextafter(0.0, 1.0), np.nextafter(1.0, 0.0)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -218,9 +221,16 @@ class ModelClassifier(ClassifierMixin, ModelEstimator):
         return labels
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Predict the probability of each class, in the order of `classes_`, or of each label."""
+        """Predict the probability of each class, in the order of `classes_`, or of each label.
+
+        Probabilities of labels lie strictly between 0 and 1, as scikit-learn wants it: in place of
+        0 and 1 stand the floats next to them.
+        """
         self._check_predictable(X)
-        return self._model.predict_proba(X, n_jobs=self.n_jobs)
+        probabilities: np.ndarray = self._model.predict_proba(X, n_jobs=self.n_jobs)
+        if self._model.task == "multilabel":
+            return np.clip(probabilities, *_BETWEEN_0_AND_1)
+        return probabilities
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Predict the logarithm of the probabilities; -inf where one is zero."""
@@ -229,7 +239,7 @@ class ModelClassifier(ClassifierMixin, ModelEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = True
+        tags.classifier_tags.multi_label = is_for_labels(getattr(self, "loss", "log_loss"))
         return tags
 
 

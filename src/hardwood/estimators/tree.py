@@ -15,7 +15,12 @@ from hardwood.estimators import base
 from hardwood.learn.learner import Learned, Learner, Run
 from hardwood.learn.task import Task
 from hardwood.model import ObliqueTree
-from hardwood.search.best_tree import BestTree, LeafKind, TreeParameters
+from hardwood.search.best_tree import (
+    BestTree,
+    LeafKind,
+    TreeClassifierParameters,
+    TreeParameters,
+)
 from hardwood.search.fit_report import FitReport
 from hardwood.search.frontier import Frontier
 
@@ -85,7 +90,12 @@ class _Searched(base.TreeEstimator):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class TreeClassifier(_TreeParameters, _Searched, base.SingleTreeClassifier):
+class _TreeClassifierParameters(TreeClassifierParameters, _TreeParameters):
+    pass
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class TreeClassifier(_TreeClassifierParameters, _Searched, base.SingleTreeClassifier):
     """The best hard decision tree for classification that is found within a time limit.
 
     Axis-aligned trees, alternating optimization (TAO), reinforced trees and distillation compete on
@@ -133,7 +143,8 @@ class TreeClassifier(_TreeParameters, _Searched, base.SingleTreeClassifier):
         1,500 distinct rows use 4-fold cross-validation instead.
     class_weight : dict, "balanced" or None, default=None
         Factor for the weights of the rows of each class. "balanced": factors that give all classes
-        the same total weight.
+        the same total weight. With several labels only "balanced": the factors of a row's labels
+        are multiplied.
     n_jobs : int, default=None
         Number of threads, -1 for all processors. Without a time limit, the tree does not depend on
         it.

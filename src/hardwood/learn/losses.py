@@ -355,6 +355,13 @@ def loss_of(
     )
 
 
+def is_for_labels(spec: object) -> bool:
+    """Whether the parameter ``loss`` of a classifier also names a loss of several labels."""
+    if isinstance(spec, str):
+        return spec in ("log_loss", "auto")
+    return isinstance(spec, LabelwiseLogistic | Custom) or not isinstance(spec, Loss)
+
+
 def _found(spec: object, task: str, n_classes: int | None, allowed: frozenset[str]) -> Loss:
     fits: dict[str, tuple[type[Loss], ...]] = {
         "classification": (Logistic, CrossEntropy, Hinge, SquaredCodes),

@@ -19,7 +19,7 @@ from hardwood.table.canonical_rows import Matrix, Rows, canonical_rows
 from hardwood.table.split import validation_part
 from hardwood.table.statistics import column_statistics
 from hardwood.table.target import class_target, has_several_labels, label_target, number_target
-from hardwood.table.weights import class_weights, row_weights
+from hardwood.table.weights import class_weights, label_weights, row_weights
 
 _CHUNK_ROWS = 2**14  # made dense at a time
 
@@ -142,16 +142,13 @@ class Task:
     def _of_labels(
         cls, table: Table, X: Any, y: Any, sample_weight: Any, loss: FindLoss, class_weight: Any
     ) -> Task:
-        if class_weight is not None:
-            raise ValueError(
-                f"class_weight={class_weight!r} is for one column of classes, but y has several "
-                "labels. Use sample_weight."
-            )
         target = label_target(y, table.n_rows)
+        weight = row_weights(sample_weight, table.n_rows)
         return cls.of(
             table,
             target.values,
-            row_weights(sample_weight, table.n_rows),
+            weight,
+            label_weights(class_weight, target.values, weight),
             kind="multilabel",
             loss=loss("multilabel", None),
             classes=np.arange(target.values.shape[1]),

@@ -101,8 +101,8 @@ def class_weights(
     """
     if class_weight is None:
         return None
-    if isinstance(class_weight, str) and class_weight == "balanced":
-        return _balanced(target, weight)[target.index]
+    if _is_balanced(class_weight):
+        return _balanced(target.index, len(target.classes), weight)[target.index]
     if not isinstance(class_weight, Mapping):
         raise ValueError(
             "class_weight must be None, 'balanced' or a dict from class to weight, got "
@@ -120,13 +120,37 @@ def class_weights(
     return of_class[target.index]
 
 
-def _balanced(target: ClassTarget, weight: np.ndarray | None) -> np.ndarray:
-    n_classes = len(target.classes)
+def label_weights(
+    class_weight: Any, labels: np.ndarray, weight: np.ndarray | None
+) -> np.ndarray | None:
+    """Read `class_weight` for several labels, (n, k) of 0 and 1; return a factor for each row.
+
+    ``"balanced"`` multiplies the factors of a row's labels, each balanced by itself, as
+    scikit-learn does.
+    """
+    if class_weight is None:
+        return None
+    if not _is_balanced(class_weight):
+        raise ValueError(
+            "class_weight must be None or 'balanced' if y has several labels, got "
+            f"{class_weight!r}. Other weights can be given to fit, as sample_weight."
+        )
+    index = labels.astype(np.int64)
+    factors = [_balanced(column, 2, weight)[column] for column in index.T]
+    return np.prod(factors, axis=0, dtype=np.float64)
+
+
+def _is_balanced(class_weight: Any) -> bool:
+    return isinstance(class_weight, str) and class_weight == "balanced"
+
+
+def _balanced(index: np.ndarray, n_classes: int, weight: np.ndarray | None) -> np.ndarray:
+    """Return the factor of each class, (n_classes,), from the class of each row, (n,)."""
     if weight is None:
-        totals = np.bincount(target.index, minlength=n_classes).astype(np.float64)
+        totals = np.bincount(index, minlength=n_classes).astype(np.float64)
     else:  # fsum rounds once, so that the result does not depend on the order of rows
-        order = np.argsort(target.index, kind="stable")
-        ends = np.cumsum(np.bincount(target.index, minlength=n_classes))[:-1]
+        order = np.argsort(index, kind="stable")
+        ends = np.cumsum(np.bincount(index, minlength=n_classes))[:-1]
         totals = np.array([math.fsum(part) for part in np.split(weight[order], ends)])
     present = totals > 0
     return np.where(present, totals.sum() / (present.sum() * np.where(present, totals, 1.0)), 1.0)

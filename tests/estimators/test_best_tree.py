@@ -59,7 +59,13 @@ def short(**options) -> TreeClassifier:
 
 
 @pytest.fixture
-def many_rows(wedges, monkeypatch):
+def held_out(monkeypatch):
+    """Tables of 1,500 rows and more have one validation part, as larger tables do."""
+    monkeypatch.setattr("hardwood.search.best_tree._FOLDED_BELOW", 1_500)
+
+
+@pytest.fixture
+def many_rows(wedges, held_out, monkeypatch):
     """The wedges, treated as a large table: the search uses a sample of the rows."""
     monkeypatch.setattr("hardwood.search.best_tree._SEARCH_ENTRIES", 600)
     return wedges
@@ -210,7 +216,7 @@ def test_ctrl_c_among_the_finalists_keeps_the_best_so_far(many_rows):
     assert model.score(*many_rows) > 0.85
 
 
-def test_oblique_trees_win_on_the_validation_rows_of_a_larger_table(wedges):
+def test_oblique_trees_win_on_the_validation_rows_of_a_larger_table(wedges, held_out):
     model = short(max_trials=10, teacher=None).fit(*wedges)
     report = model.fit_report_
     assert "scored on 320 others." in report.rows
@@ -221,9 +227,9 @@ def test_oblique_trees_win_on_the_validation_rows_of_a_larger_table(wedges):
     assert model.score(*wedges) > 0.94
 
 
-def test_a_reinforced_tree_may_be_the_best_and_keeps_all_its_leaves():
+def test_a_reinforced_tree_may_be_the_best_and_keeps_all_its_leaves(held_out):
     X, y = load_digits(return_X_y=True)
-    model = short(max_depth=4, max_trials=9, teacher=None).fit(X, y)
+    model = short(max_depth=4, max_trials=9, teacher=None, scoring="accuracy").fit(X, y)
     report = model.fit_report_
     assert report.best.startswith("reinforced, depth 4")
     assert report.finish == "Refitted on all rows."
@@ -246,7 +252,7 @@ def test_the_search_stops_if_validation_could_not_show_a_better_tree():
     X = random.normal(size=(6000, 2)).astype(np.float32)
     report = short(teacher=None).fit(X, X[:, 0] > X[:, 1]).fit_report_
     assert report.ending == (
-        "Stopped early: the best tree makes fewer than 25 errors on 1,200 validation rows."
+        "Stopped early: the best tree makes fewer than 25 errors on 6,000 validation rows."
     )
     assert "reinforced" in report.trials[-1].candidate
 
@@ -605,7 +611,7 @@ def test_verbose_prints_a_line_per_candidate(iris, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3
     assert "axis-aligned, depth 2" in lines[2]
-    assert "accuracy" in lines[2]
+    assert "D2 of log loss" in lines[2]
 
 
 def test_the_tree_is_saved_with_its_candidate(iris, tmp_path):

@@ -11,27 +11,33 @@ import numpy as np
 
 from hardwood.clock import Clock
 from hardwood.learn.learner import Learned, Learner, Run, Start
+from hardwood.learn.leaves.smoothing import Smoothing
 from hardwood.learn.task import Task
 from hardwood.model import ObliqueTree
-from hardwood.parameters import choice_field, integer_field, unchecked_field
+from hardwood.parameters import choice_field, flag_field, integer_field, unchecked_field
 from hardwood.search.candidates import CandidateBuilder, OutOfTime
 from hardwood.search.distill import Teacher, check_teacher, fitted_teacher, train_networks
 from hardwood.search.fit_report import FitReport, Trial
 from hardwood.search.frontier import READABLE_TERMS, Preference
 from hardwood.search.frontier_search import FrontierSearch
 from hardwood.search.linear_search import LinearSearch
+from hardwood.search.measured import CandidateResult
+from hardwood.search.probabilities import Probabilities
 from hardwood.search.scorer import Scorer
-from hardwood.search.tree_search import CandidateResult, Limits, TreeSearch
+from hardwood.search.tree_search import Limits, TreeSearch
 from hardwood.table.split import validation_folds
 from hardwood.text.numbers import format_number
 
 LeafKind = Literal["auto", "constant", "linear"]
 
 MAX_DEPTH = 16
-_OBLIQUE_DEPTH = 8  # of trees with constant leaves, where no depth is given
+# Of trees with constant leaves, where no depth is given.
+_OBLIQUE_DEPTH = 8
+_AXIS_DEPTH = 32
 _MAX_TRIALS = 100_000
 # Tables with fewer distinct rows are scored by cross-validation: one validation part is too noisy.
-_FOLDED_BELOW = 1_500
+_FOLDED_BELOW = 20_000
+_FOLDED_ENTRIES = 1_500_000  # at most, encoded: more take too long
 _FOLDS = 4
 # Size of the training and validation parts of the search: more rows take longer and hardly improve
 # the choice.
@@ -42,7 +48,10 @@ _LAST_SWEEPS = 3
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class TreeParameters:
-    """Parameters of `TreeClassifier` and `TreeRegressor`; they load without scikit-learn."""
+    """Parameters of `TreeRegressor`, which `TreeClassifier` has, too.
+
+    They load without scikit-learn.
+    """
 
     max_depth: int | None = None
     max_leaves: int | None = None
@@ -61,6 +70,13 @@ class TreeParameters:
     callbacks: Any = None
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
+class TreeClassifierParameters(TreeParameters):
+    """Parameters of `TreeClassifier`."""
+
+    calibrate: bool = False
+
+
 @dataclass(frozen=True)
 class BestTree(Learner):
     """Search for the best tree; `TreeClassifier` describes the parameters."""
@@ -76,6 +92,7 @@ class BestTree(Learner):
     teacher: Any = unchecked_field("auto", "object", or_none=True, or_auto=True)
     max_trials: int | None = integer_field(None, 1, _MAX_TRIALS, or_none=True)
     scoring: Any = unchecked_field(None, "text", or_none=True)
+    calibrate: bool = flag_field(False)
 
     def _fit(self, task: Task, run: Run, start: Start) -> Learned:
         """Search, then fit the best candidate to all rows.
@@ -108,6 +125,8 @@ class BestTree(Learner):
             search = _on_all_rows(search)
         best = search.best
         tree, finish = _finished(search, best, task)
+        probabilities = Probabilities(task, search.folds, self.calibrate, run.n_jobs)
+        tree, held_out = probabilities.finished(tree, best.trees)
         report = FitReport(
             tuple(search.trials),
             search.describe(best.candidate),
@@ -117,6 +136,7 @@ class BestTree(Learner):
             search.ending,
             finish,
             run.clock.spent,
+            held_out,
         )
         return Learned(
             tree,
@@ -150,6 +170,7 @@ class BestTree(Learner):
             terms.append(READABLE_TERMS)
         return Limits(
             self.max_depth or _OBLIQUE_DEPTH,
+            self.max_depth or _AXIS_DEPTH,
             "linear" if self.leaves == "linear" else "constant",
             min((max(most, 1) for most in terms if most is not None), default=None),
             self.max_trials,
@@ -172,6 +193,7 @@ class BestTree(Learner):
             oblique if self.max_leaves is None else None,
             self.prefer,
             _finished,
+            Probabilities(task, oblique.folds, self.calibrate, run.n_jobs),
             self.max_trials,
         )
 
@@ -181,7 +203,8 @@ class BestTree(Learner):
 
     def wants_validation(self, task: Task) -> bool:
         """Whether there are too many rows for cross-validation."""
-        return len(task.rows) >= _FOLDED_BELOW
+        n_rows = len(task.rows)
+        return n_rows >= _FOLDED_BELOW or n_rows * task.schema.n_columns > _FOLDED_ENTRIES
 
     def printer(self, task: Task, verbose: int) -> Callable[[Any], Any]:
         return partial(_print, Scorer.of(task.kind, task.classes, self.scoring))
@@ -254,7 +277,8 @@ def _finished(search: TreeSearch, best: CandidateResult, whole: Task) -> tuple[O
     tree = best.trees[0]
     try:
         if not search.interrupted:
-            return _fitted_to_all_rows(search, best, whole)
+            tree, words = _fitted_to_all_rows(search, best, whole)
+            return _smoothed(tree, best, whole, search.builder.n_jobs), words
     except OutOfTime:
         return tree, "Not fitted to all rows: there was no time left."
     except KeyboardInterrupt:
@@ -283,6 +307,14 @@ def _fitted_to_all_rows(
     assert candidate.tao is not None
     tao = replace(candidate.tao, max_sweeps=_LAST_SWEEPS)
     return builder.refine(best.trees[0], tao, all_rows), "Refined by TAO on all rows."
+
+
+def _smoothed(tree: ObliqueTree, best: CandidateResult, whole: Task, n_jobs: int) -> ObliqueTree:
+    """Smooth the leaves of the final tree as those of the candidate."""
+    if best.smoothing is None:
+        return tree
+    rows = replace(whole, train=np.concatenate([whole.train, whole.valid]))
+    return Smoothing.of(tree, rows, n_jobs).smoothed(best.smoothing)
 
 
 def _describe_rows(folds: list[Task], whole: Task, has_finalists: bool) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from hardwood.search.held_out import HeldOutScores
 from hardwood.text.blocks import Block, Text, TextTable
 from hardwood.text.frames import columns_of
 from hardwood.text.numbers import format_number, plural
@@ -15,7 +16,7 @@ from hardwood.text.report import Report
 if TYPE_CHECKING:
     from hardwood.text.report import Tables
 
-Outcome = Literal["best so far", "not better", "out of time", "failed"]
+Outcome = Literal["best so far", "not better", "left out", "out of time", "failed"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,8 @@ class Trial:
         Scores on its training rows and on held-out rows; with cross-validation, the averages. NaN
         if the candidate was not finished.
     outcome
-        "best so far"; "not better"; "out of time"; or "failed", with an error in `message`.
+        "best so far"; "not better"; "left out" after the first fold, where it was clearly worse;
+        "out of time"; or "failed", with an error in `message`.
     seconds
         Time taken.
     message
@@ -76,6 +78,8 @@ class FitReport(Report):
         How the best tree was fitted to all rows.
     seconds
         Time taken by the whole fit.
+    held_out
+        Scores of the classes that the best tree predicts for held-out rows; None for other targets.
     """
 
     trials: tuple[Trial, ...]
@@ -86,6 +90,16 @@ class FitReport(Report):
     ending: str
     finish: str
     seconds: float
+    held_out: HeldOutScores | None = None
+
+    @property
+    def threshold(self) -> float | None:
+        """The probability of the second of two classes above which to predict it.
+
+        It has the best balanced accuracy on the held-out rows; `HeldOutScores` says more. None if
+        there are not two classes.
+        """
+        return None if self.held_out is None else self.held_out.threshold
 
     @property
     def title(self) -> str:
@@ -94,12 +108,13 @@ class FitReport(Report):
 
     @property
     def score(self) -> float:
-        """The validation score of the best candidate."""
-        return next(
+        """The validation score of the best candidate; NaN if Ctrl-C came before its trial."""
+        scores = (
             trial.validation_score
             for trial in self.trials
             if trial.candidate == self.best and not math.isnan(trial.validation_score)
         )
+        return next(scores, math.nan)
 
     def _blocks(self) -> Sequence[Block]:
         header = ["", "candidate", "training", "validation"]
@@ -118,7 +133,8 @@ class FitReport(Report):
             for trial in self.trials
         ]
         seconds = f"The fit took {self.seconds:.1f} seconds."
-        facts = [self.rows, self.teacher, self.ending, self.finish, seconds]
+        scores = [] if self.held_out is None else self.held_out.lines
+        facts = [self.rows, self.teacher, self.ending, self.finish, *scores, seconds]
         return [
             TextTable.of(f"Candidates, scored by {self.metric}", header, rows, text_columns=(1, 7)),
             Text("\n".join(fact for fact in facts if fact)),
@@ -128,6 +144,8 @@ class FitReport(Report):
         return {
             **vars(self),
             "score": self.score,
+            "threshold": self.threshold,
+            "held_out": None if self.held_out is None else asdict(self.held_out),
             "trials": [vars(trial) for trial in self.trials],
         }
 

@@ -32,20 +32,22 @@ from hardwood.search.frontier import (
     standard_error,
 )
 from hardwood.search.linear_search import LinearSearch, Setting, SizedTree
+from hardwood.search.measured import CandidateResult
+from hardwood.search.probabilities import Probabilities
 from hardwood.search.scorer import Scorer
-from hardwood.search.tree_search import CandidateResult, TreeSearch
+from hardwood.search.tree_search import TreeSearch
 from hardwood.text.numbers import format_number, plural
 
 _CLEARLY = 2.0  # standard errors that an oblique tree may be worse before the search gives it up
+_FRONTIER_GROWTHS = 3  # learners of linear trees that the frontier has, at least
 _OBLIQUE_TRIALS = 4  # of oblique trees, before that is asked
-_LEAST_PROBABILITY = 1e-3  # that counts in a log loss: leaves of few rows may hold a zero
 
 Finish = Callable[[TreeSearch, CandidateResult, Task], tuple[ObliqueTree, str]]
 
 
 @dataclass(frozen=True)
 class ObliqueResult(HeldOut):
-    """The best oblique tree with constant leaves."""
+    """A candidate of the oblique search; its leaves are constant."""
 
     result: CandidateResult | None = None
 
@@ -64,6 +66,8 @@ class FrontierSearch:
         What is chosen.
     finish
         Fits an oblique tree to all rows.
+    probabilities
+        Makes the final probabilities of a tree.
     """
 
     task: Task
@@ -73,6 +77,7 @@ class FrontierSearch:
     oblique: TreeSearch | None
     prefer: Preference
     finish: Finish
+    probabilities: Probabilities
     max_trials: int | None = None
     interrupted: bool = False
     ending: str = ""
@@ -84,6 +89,7 @@ class FrontierSearch:
         place = self._place(trees)
         growths: dict[LinearTree, Growth] = {}
         tree, finish = self._final(trees[place], growths)
+        tree, held_out = self.probabilities.finished(tree, self._trees_by_fold(trees[place]))
         frontier = self._frontier(trees, place, tree, growths)
         report = FitReport(
             tuple(self._trials),
@@ -94,6 +100,7 @@ class FrontierSearch:
             self.ending,
             f"{finish}\n{self._choice_note(trees)}",
             self.run.clock.spent,
+            held_out,
         )
         return Learned(
             tree,
@@ -123,6 +130,8 @@ class FrontierSearch:
     def _search_oblique(self) -> None:
         assert self.oblique is not None
         self.oblique.trials = self._trials
+        self.oblique.rival = self._best_linear.losses
+        self.oblique.reserve = _FRONTIER_GROWTHS * self.linear.finish_seconds
         self.oblique.on_trial = (*self.oblique.on_trial, self._gives_up)
         self.oblique.run()
         self.interrupted = self.oblique.interrupted
@@ -131,18 +140,19 @@ class FrontierSearch:
     def _gives_up(self, trial: Trial) -> bool:
         """Whether oblique trees are clearly worse than linear ones."""
         assert self.oblique is not None
-        n_oblique = sum(
-            not group.candidate.is_axis_aligned for group in self.oblique.groups.values()
-        )
-        if n_oblique < _OBLIQUE_TRIALS:
+        self._n_oblique += "TAO" in trial.candidate or "reinforced" in trial.candidate
+        if self._n_oblique < _OBLIQUE_TRIALS:
             return False
-        best = min((t for _, t in self.linear.trees), key=lambda t: float(t.losses.mean()))
-        worse = self._losses(self.oblique.best) - best.losses
+        worse = self.oblique.best.losses - self._best_linear.losses
         mean = float(np.average(worse, weights=self._weight))
         if mean > _CLEARLY * standard_error(worse, self._weight):
             self.ending = "Stopped: oblique trees with constant leaves were clearly worse."
             return True
         return False
+
+    @property
+    def _best_linear(self) -> SizedTree:
+        return min((t for _, t in self.linear.trees), key=lambda t: float(t.losses.mean()))
 
     def _note_setting(self, setting: Setting) -> bool:
         """Report a setting as a trial; whether the search is to end."""
@@ -187,6 +197,7 @@ class FrontierSearch:
 
     def __post_init__(self) -> None:
         self._trials: list[Trial] = []
+        self._n_oblique = 0
         folds = self.linear.folds
         self._weight = np.concatenate([fold.weight[fold.valid] for fold in folds]).astype(float)
         self._metric = "squared error / variance" if self.task.kind == "regression" else "log loss"
@@ -195,28 +206,16 @@ class FrontierSearch:
 
     def _trees(self) -> list[HeldOut]:
         trees: list[HeldOut] = [tree for _, tree in self.linear.trees]
-        if self.oblique is not None and self.oblique.groups:
-            best = self.oblique.best
-            shape = [_shape(tree) for tree in best.trees]
-            trees.append(
-                ObliqueResult(
-                    "constant" if best.candidate.is_axis_aligned else "oblique",
-                    round(np.mean([s[0] for s in shape])),
-                    max(s[1] for s in shape),
-                    float(np.mean([s[2] for s in shape])),
-                    self._losses(best),
-                    best,
-                )
-            )
+        if self.oblique is not None:
+            trees += [_oblique_result(group.best) for group in self.oblique.groups.values()]
         return trees
 
     def _place(self, trees: list[HeldOut]) -> int:
         """Choose by the loss, or by the user's own scoring among the best tree of each size."""
         if self.scorer.function is None:
             return chosen(trees, self._weight, self.prefer)
-        places = pareto(trees, self._weight)
-        if isinstance(trees[-1], ObliqueResult):
-            places.append(len(trees) - 1)
+        places = [*pareto(trees, self._weight)]
+        places += [i for i in range(len(trees)) if isinstance(trees[i], ObliqueResult)]
         if self.prefer == "readable":
             places = [i for i in places if trees[i].is_readable] or places[:1]
         return max(places, key=lambda i: self._score_of(trees[i]))
@@ -225,19 +224,17 @@ class FrontierSearch:
         if isinstance(tree, ObliqueResult):
             assert tree.result is not None
             return tree.result.validation_score
+        trees = self._by_fold(self._trees_by_fold(tree))
+        return float(np.mean([self._score(each, fold, "valid") for each, fold in trees]))
+
+    def _trees_by_fold(self, tree: HeldOut) -> Sequence[ObliqueTree]:
+        """Return the tree that was learned from the training rows of each fold."""
+        if isinstance(tree, ObliqueResult):
+            assert tree.result is not None
+            return tree.result.trees
         assert isinstance(tree, SizedTree)
         setting = next(s for s in self.linear.settings if any(each is tree for each in s.trees))
-        trees = [growth.tree(tree.n_leaves, tree.terms) for growth in setting.growths]
-        scores = [self._score(each, fold, "valid") for each, fold in self._by_fold(trees)]
-        return float(np.mean(scores))
-
-    def _losses(self, result: CandidateResult) -> np.ndarray:
-        """Return the losses of a candidate's trees on the held-out rows of their folds."""
-        parts = []
-        for tree, fold in zip(result.trees, self.linear.folds, strict=True):
-            outputs = outputs_of(tree, fold.matrix, fold.valid, self.run.n_jobs)
-            parts.append(_losses_of(outputs, fold))
-        return np.concatenate(parts)
+        return [growth.tree(tree.n_leaves, tree.terms) for growth in setting.growths]
 
     def _learner_of(self, tree: HeldOut) -> LinearTree:
         return next(learner for learner, each in self.linear.trees if each is tree)
@@ -314,6 +311,8 @@ class FrontierSearch:
             each = trees[i]
             own = tree if i == place else self._tree_of(each, growths)
             if own is not None:
+                if i != place:
+                    own = self.probabilities.of_tree(own, self._trees_by_fold(each))
                 finished = self._counted(own, each)
                 found.append(FrontierPoint(**vars(sizes[i]), is_chosen=i == place, tree=finished))
         return Frontier(tuple(found), best_of_each_size(sizes), self._metric)
@@ -355,22 +354,20 @@ def _keeps_unreached(tree: HeldOut) -> bool:
     return result is not None and result.candidate.has_soft_leaves
 
 
+def _oblique_result(result: CandidateResult) -> ObliqueResult:
+    shape = [_shape(tree) for tree in result.trees]
+    return ObliqueResult(
+        "constant" if result.candidate.is_axis_aligned else "oblique",
+        round(np.mean([s[0] for s in shape])),
+        max(s[1] for s in shape),
+        float(np.mean([s[2] for s in shape])),
+        result.losses,
+        result,
+    )
+
+
 def _shape(tree: ObliqueTree) -> tuple[int, int, float]:
     """Return the leaves, the most features in a split, and the numbers to read."""
     n_numbers = np.count_nonzero(tree.weights) + len(tree.bias)
     n_values = tree.values.shape[1] - (tree.task == "classification")
     return tree.n_leaves, most_terms(tree), float(n_numbers + tree.n_leaves * n_values)
-
-
-def _losses_of(outputs: np.ndarray, task: Task) -> np.ndarray:
-    """Return the loss of each validation row, in the units of the task's loss."""
-    target = task.target[task.valid]
-    if task.kind == "regression":
-        scaled: np.ndarray = ((outputs - target) / task.target_scale) ** 2
-        return scaled.mean(axis=1)
-    p = np.clip(outputs, _LEAST_PROBABILITY, 1 - _LEAST_PROBABILITY)
-    if task.kind == "classification":
-        p = p / p.sum(axis=1, keepdims=True)
-        losses: np.ndarray = -np.log(p[np.arange(len(p)), target[:, 0].astype(np.int64)])
-        return losses
-    return np.asarray(-np.where(target == 1, np.log(p), np.log(1 - p)).mean(axis=1))

@@ -2,8 +2,9 @@
 
 One growth holds a tree of every number of leaves and terms, so that a setting costs one growth per
 fold, however many sizes are compared. The penalty of the root is chosen first, for a single leaf:
-that is a linear model. Then trees are grown with it, by both kinds of growth and with several
-penalties below the root, and last trees with constant leaves, which may be larger.
+that is a linear model. Then come trees with constant leaves, which may be larger. Then trees are
+grown with linear leaves, by both kinds of growth and with several penalties below the root. All
+settings are tried on the first fold, and the best few on the other folds.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ _PARENT_L2 = (30.0, 3.0, 300.0)
 _GROWTHS: tuple[GrowthKind, ...] = ("linear", "constant")
 _LINEAR_SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16)
 _CONSTANT_SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64, 96, 128)
+_MOST_SETTINGS = 2  # that are tried on all folds
 _LEAST_ROWS = 20  # at a leaf with a linear model, and
 _LEAST_SHARE = 0.005  # this part of all rows
 _LEAST_CONSTANT_ROWS = 5
@@ -140,12 +142,30 @@ class LinearSearch:
             LinearTree(max_depth=self.max_depth, max_leaves=1, min_samples_leaf=least)
         )
         yield root
+        yield self._tried(constant)
         trees = replace(root.learner, max_leaves=self._most(_LINEAR_SIZES))
-        for parent_l2 in _PARENT_L2 if trees.max_leaves > 1 else ():
-            for growth in _GROWTHS:
-                yield self._tried(replace(trees, parent_l2=parent_l2, growth=growth))
-            if parent_l2 == _PARENT_L2[0]:
-                yield self._tried(constant)
+        if trees.max_leaves > 1:
+            yield from self._best_settings(
+                [
+                    replace(trees, parent_l2=parent_l2, growth=growth)
+                    for parent_l2 in _PARENT_L2
+                    for growth in _GROWTHS
+                ]
+            )
+
+    def _best_settings(self, learners: Sequence[LinearTree]) -> Iterator[Setting]:
+        """Try learners on the first fold, and the best of them on all folds."""
+        if len(self.folds) == 1:
+            yield from map(self._tried, learners)
+            return
+        looks: list[Setting] = []
+        for learner in learners:
+            looks.append(self._looked_at(learner, self.folds[:1]))
+            if not self._has_time():
+                break
+        looks.sort(key=lambda setting: float(setting.best.losses.mean()))
+        for look in looks[:_MOST_SETTINGS]:
+            yield self._tried(look.learner, look)
 
     @property
     def _can_afford_linear_leaves(self) -> bool:
@@ -153,19 +173,22 @@ class LinearSearch:
         task = self.folds[0]
         levels = np.minimum(task.schema.n_levels, MOST_LEVELS)
         n_columns = int(np.maximum(levels, 1).sum() + np.count_nonzero(task.schema.has_missing))
-        operations = len(task.train) * n_columns**2 * task.n_outputs * _NEWTON_STEPS
-        seconds = operations * len(self.folds) * len(_LEAF_L2) / _OPERATIONS_PER_SECOND
+        n_steps = 1 if task.kind == "regression" else _NEWTON_STEPS
+        operations = len(task.train) * n_columns**2 * task.n_outputs * n_steps
+        n_growths = len(self.folds) - 1 + len(_LEAF_L2)
+        seconds = operations * n_growths / _OPERATIONS_PER_SECOND
         return seconds <= _ROOT_SHARE * min(self.run.clock.limit, _PATIENT_SECONDS)
 
     def _best_root(self, leaf: LinearTree) -> Setting:
-        """Choose the penalty of a single linear leaf."""
-        found: list[Setting] = []
+        """Choose the penalty of a single linear leaf on the first fold."""
+        looks: list[Setting] = []
         for l2 in _LEAF_L2:
-            found.append(self._tried(replace(leaf, leaf_l2=l2)))
+            looks.append(self._looked_at(replace(leaf, leaf_l2=l2), self.folds[:1]))
             if self.run.clock.is_past():
                 break
-        best = min(found, key=lambda setting: float(setting.best.losses.mean()))
-        return replace(best, seconds=sum(setting.seconds for setting in found))
+        best = min(looks, key=lambda setting: float(setting.best.losses.mean()))
+        whole = self._tried(best.learner, best) if len(self.folds) > 1 else best
+        return replace(whole, seconds=whole.seconds + sum(s.seconds for s in looks if s != best))
 
     def _most(self, sizes: Sequence[int]) -> int:
         return max(sizes) if self.max_leaves is None else min(max(sizes), self.max_leaves)
@@ -182,14 +205,27 @@ class LinearSearch:
         needed = self._seconds_per_growth * len(self.folds) * _MARGIN + self.finish_seconds
         return clock.has(needed)
 
-    def _tried(self, learner: LinearTree) -> Setting:
+    def _tried(self, learner: LinearTree, look: Setting | None = None) -> Setting:
+        """Measure a learner on all folds; a look has the first of them."""
+        if look is None:
+            return self._looked_at(learner, self.folds)
+        rest = self._looked_at(learner, self.folds[1:])
+        of_first = {(tree.n_leaves, tree.terms): tree for tree in look.trees}
+        trees = tuple(
+            replace(tree, losses=np.concatenate([of_first[key].losses, tree.losses]))
+            for tree in rest.trees
+            if (key := (tree.n_leaves, tree.terms)) in of_first
+        )
+        return Setting(learner, trees, look.seconds + rest.seconds, (*look.growths, *rest.growths))
+
+    def _looked_at(self, learner: LinearTree, folds: Sequence[Task]) -> Setting:
         begun = self.run.clock.spent
         sizes = _CONSTANT_SIZES if learner.max_terms == 0 else _LINEAR_SIZES
         wanted = {min(size, learner.max_leaves) for size in sizes} | {learner.max_leaves}
         losses: dict[tuple[int, int | None], list[np.ndarray]] = {}
         shapes: dict[tuple[int, int | None], tuple[int, float]] = {}
         growths = []
-        for task in self.folds:
+        for task in folds:
             growth = learner.grow(task, self.run, self._terms(learner))
             growths.append(growth)
             X = task.encoded(task.valid).astype(np.float64)
@@ -200,11 +236,11 @@ class LinearSearch:
                 shapes.setdefault((n_leaves, terms), growth.shape(n_leaves, terms))
         seconds = self.run.clock.spent - begun
         if learner.max_terms != 0 and learner.max_leaves > 1:
-            self._seconds_per_growth = max(self._seconds_per_growth, seconds / len(self.folds))
+            self._seconds_per_growth = max(self._seconds_per_growth, seconds / len(folds))
         kind: TreeKind = "constant" if learner.max_terms == 0 else "linear"
         trees = tuple(
             SizedTree(kind, key[0], *shapes[key], np.concatenate(parts), terms=key[1])
             for key, parts in losses.items()
-            if len(parts) == len(self.folds)
+            if len(parts) == len(folds)
         )
         return Setting(learner, trees, seconds, tuple(growths))

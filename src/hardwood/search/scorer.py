@@ -1,4 +1,4 @@
-"""The score that trees are chosen by: one number, larger is better."""
+"""The score that trees are chosen by: one number, larger is better; and the losses behind it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from hardwood.learn.task import Task
 from hardwood.model.structure import TaskKind
+
+_LEAST_PROBABILITY = 1e-15  # as in scikit-learn
 
 ScoringFunction = Callable[..., float]
 """Takes an estimator, X and y (and perhaps `sample_weight`), and returns a score."""
@@ -27,8 +30,8 @@ class Scorer:
     name
         Name of the score.
     function
-        A scorer of scikit-learn; None for the default of the task: accuracy, the fraction of
-        labels that are right, or R2, averaged over the targets.
+        A scorer of scikit-learn; None for the default of the task: the share of the log loss, or of
+        the squared error (R2), that a constant prediction has and the tree avoids.
     """
 
     task: TaskKind
@@ -45,9 +48,10 @@ class Scorer:
         ValueError, TypeError
             If scikit-learn has no scorer of that name, or `scoring` is something else.
         """
-        own = {"classification": "accuracy", "multilabel": "label accuracy", "regression": "R2"}
+        if task == "multilabel":
+            classes = None  # a task has the indices of its labels there
         if scoring is None:
-            return cls(task, classes, own[task])
+            return cls(task, classes, "R2" if task == "regression" else "D2 of log loss")
         return cls(task, classes, *scoring_function(scoring))
 
     def score(
@@ -68,11 +72,7 @@ class Scorer:
             return self._by_function(outputs, truth, weight)
         if self.task == "regression":
             return _r2(outputs, truth, weight)
-        if self.task == "classification":
-            is_right = outputs.argmax(axis=1) == truth[:, 0]
-        else:
-            is_right = ((outputs >= 0.5) == (truth == 1)).mean(axis=1)
-        return float(np.average(is_right, weights=weight))
+        return _d2(outputs, truth, weight)
 
     def _by_function(
         self, outputs: np.ndarray, truth: np.ndarray, weight: np.ndarray | None
@@ -129,6 +129,43 @@ def scoring_function(scoring: Any) -> tuple[str, ScoringFunction]:
             "'neg_mean_absolute_error'."
         )
     return scoring, get_scorer(scoring)
+
+
+def row_losses(outputs: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """Return the log loss of each row, (n,); for several labels, their mean.
+
+    Parameters
+    ----------
+    outputs
+        (n, k) probabilities of classes or labels.
+    truth
+        (n, 1) class indices, or (n, k) zeros and ones.
+    """
+    p = np.clip(outputs, _LEAST_PROBABILITY, 1.0)
+    if truth.shape[1] == 1 and outputs.shape[1] > 1:
+        return np.asarray(-np.log(p[np.arange(len(p)), truth[:, 0].astype(np.int64)]))
+    other = np.clip(1.0 - outputs, _LEAST_PROBABILITY, 1.0)
+    return np.asarray(-np.where(truth == 1, np.log(p), np.log(other)).mean(axis=1))
+
+
+def losses_of(outputs: np.ndarray, task: Task, rows: np.ndarray) -> np.ndarray:
+    """Return the loss of each of these rows of a task: log loss, or squared error in deviations."""
+    if task.kind != "regression":
+        return row_losses(outputs, task.target[rows])
+    scaled: np.ndarray = ((outputs - task.target[rows]) / task.target_scale) ** 2
+    return scaled.mean(axis=1)
+
+
+def _d2(outputs: np.ndarray, truth: np.ndarray, weight: np.ndarray | None) -> float:
+    """Return the share of the log loss of the mean that is avoided; minus the loss if that is 0."""
+    loss = float(np.average(row_losses(outputs, truth), weights=weight))
+    if truth.shape[1] == 1 and outputs.shape[1] > 1:
+        count = np.bincount(truth[:, 0].astype(np.int64), weight, outputs.shape[1])
+        constant = np.broadcast_to(count / count.sum(), outputs.shape)
+    else:
+        constant = np.broadcast_to(np.average(truth, axis=0, weights=weight), outputs.shape)
+    least = float(np.average(row_losses(constant, truth), weights=weight))
+    return 1.0 - loss / least if least > 0 else -loss
 
 
 def _r2(outputs: np.ndarray, truth: np.ndarray, weight: np.ndarray | None) -> float:

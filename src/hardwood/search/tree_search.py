@@ -36,10 +36,12 @@ from hardwood.search.candidates import (
 )
 from hardwood.search.distill import Teacher
 from hardwood.search.fit_report import Outcome, Trial
+from hardwood.search.measured import CandidateResult, measured
 from hardwood.search.scorer import Scorer
 from hardwood.text.numbers import format_number
 
-_AXIS_ALIGNED_DEPTHS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16)
+_AXIS_ALIGNED_DEPTHS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32)
+_DEPTH_PATIENCE = 3
 _LINEAR_DEPTHS = (1, 2, 3, 4, 5)
 # The first is used to compare candidates, the others only for the best candidate.
 _AUGMENTATIONS = (Augmentation(4, 0.1), Augmentation(12, 0.1), Augmentation(12, 0.05))
@@ -52,6 +54,7 @@ _MOST_COMPARED = 3  # groups that get more than one round
 _DISTILLATION_BONUS = 0.5
 _DISTILLATION_TIMES = 2.0  # first estimate: how much longer a candidate takes with augmented rows
 _TOLERANCE = 2.0  # standard errors below the best score: still promising, for a teacher or a kind
+_CLEARLY = 2.0  # standard errors below the best on the first fold: the other folds are left out
 _FEW_ERRORS = 25  # on validation rows: too few to compare trees by,
 _MANY_ROWS = 1_000  # if there are at least this many validation rows
 _ROWS_PER_LEAF = 4  # at least, on average, for trees that keep all their leaves
@@ -60,6 +63,11 @@ _REFINE_FRACTION = 0.4  # of the time to build a tree: estimate for refining it 
 _PATIENCE = 4  # restarts in a row without improvement
 _FINALISTS = 3  # kinds of candidates that are tried again on all rows of a large table
 _FINAL_FRACTION = 0.5  # of the time limit is reserved for that
+
+
+class ClearlyWorse(Exception):
+    """A candidate is clearly worse on the first fold."""
+
 
 OnTrial = Callable[[Trial], Any]
 """Called after every candidate; returning True stops the search."""
@@ -72,7 +80,9 @@ class Limits:
     Attributes
     ----------
     max_depth
-        Maximum depth of a tree.
+        Maximum depth of an oblique tree.
+    axis_depth
+        Maximum depth of an axis-aligned tree.
     leaves
         "constant" or "linear".
     max_features_per_split
@@ -82,6 +92,7 @@ class Limits:
     """
 
     max_depth: int
+    axis_depth: int
     leaves: Leaves
     max_features_per_split: int | None
     max_trials: int | None
@@ -98,22 +109,6 @@ class Limits:
             leaves=self.leaves,
             max_features_per_split=self.max_features_per_split,
         )
-
-
-@dataclass(frozen=True)
-class CandidateResult:
-    """A candidate, its tree on each fold, the average scores, and the time it took."""
-
-    candidate: Candidate
-    trees: tuple[ObliqueTree, ...]
-    train_score: float
-    validation_score: float
-    seconds: float
-
-    @property
-    def n_leaves(self) -> float:
-        """Number of leaves, averaged over folds."""
-        return float(np.mean([tree.n_leaves for tree in self.trees]))
 
 
 @dataclass(frozen=True)
@@ -169,6 +164,11 @@ class TreeSearch:
         The candidates to try, and then restart; () for all candidates.
     score_to_beat
         The best score of an earlier search.
+    rival
+        Losses of a tree of another search on the held-out rows of the folds. With several folds, an
+        oblique tree that is clearly worse on the first one is left out.
+    reserve
+        Seconds that the caller needs after the search.
     """
 
     task: Task
@@ -182,6 +182,8 @@ class TreeSearch:
     full_task: Task | None = None
     finalists: Sequence[Candidate] = ()
     score_to_beat: float = -math.inf
+    rival: np.ndarray | None = None
+    reserve: float = 0.0
     trials: list[Trial] = field(default_factory=list)
     groups: dict[Candidate, Group] = field(default_factory=dict)
     ending: str = ""
@@ -192,6 +194,7 @@ class TreeSearch:
     _teacher_seconds: float = 0.0
     _teacher_score: float = math.nan
     _seconds_of: dict[Kind, float] = field(default_factory=dict)
+    _dropped: set[Kind] = field(default_factory=set)
 
     def run(self) -> None:
         """Try candidates until there is no time, no trial or no candidate left.
@@ -291,8 +294,7 @@ class TreeSearch:
     @property
     def _ranked(self) -> list[Group]:
         """All groups, the best first; ties go to the axis-aligned tree, then to fewer leaves."""
-        highest = max(group.score for group in self.groups.values())
-        bonus = _DISTILLATION_BONUS * self._standard_error(highest)
+        bonus = _DISTILLATION_BONUS * self._standard_error(self._highest.best)
 
         def rank(group: Group) -> tuple[float, bool, float]:
             score = group.score + (bonus if group.candidate.augmentation is not None else 0.0)
@@ -300,13 +302,18 @@ class TreeSearch:
 
         return sorted(self.groups.values(), key=rank, reverse=True)
 
-    def _standard_error(self, score: float) -> float:
+    @property
+    def _highest(self) -> Group:
+        return max(self.groups.values(), key=lambda group: group.score)
+
+    def _standard_error(self, result: CandidateResult) -> float:
         """Estimate the standard error of a validation score; 0 for custom scorers."""
-        if self.scorer.function is not None or not 0 <= score <= 1:
+        mean = float(result.losses.mean())
+        if self.scorer.function is not None or mean <= 0 or result.validation_score >= 1:
             return 0.0
-        if self.scorer.task == "regression":
-            return (1 - score) * math.sqrt(2 / self._n_valid)
-        return math.sqrt(score * (1 - score) / self._n_valid)
+        # The score is 1 - loss / (loss of a constant).
+        per_loss = (1 - result.validation_score) / mean
+        return per_loss * float(result.losses.std()) / math.sqrt(len(result.losses))
 
     def _is_ended(self) -> bool:
         most = self.limits.max_trials
@@ -336,7 +343,7 @@ class TreeSearch:
         if is_distilled and best.validation_score < self._teacher_score:
             return False
         is_strong = any(each.augmentation or each.start == "reinforced" for each in self.groups)
-        return is_strong and (1 - best.validation_score) * self._n_valid < _FEW_ERRORS
+        return is_strong and best.n_wrong < _FEW_ERRORS
 
     @property
     def _n_valid(self) -> int:
@@ -350,16 +357,18 @@ class TreeSearch:
     def finish_seconds(self) -> float:
         """Estimate the time to fit the best candidate to all rows."""
         best = self.best
-        seconds = best.seconds + (self._teacher_seconds if best.candidate.augmentation else 0.0)
         fraction = 1.0 if self.is_rebuilt(best.candidate) else _REFINE_FRACTION
-        return fraction * seconds * self.finish_ratio / len(self.folds)
+        seconds = best.seconds / len(self.folds)
+        if best.candidate.augmentation:
+            seconds += self._teacher_seconds / max(len(self._teachers), 1)
+        return fraction * seconds * self.finish_ratio
 
     @property
     def _reserved_seconds(self) -> float:
         """Time reserved for what follows the search: the finalists, or the final fit."""
         if self.full_task is not None:
             return _FINAL_FRACTION * self._clock.limit
-        return self.finish_seconds
+        return self.finish_seconds + self.reserve
 
     def is_rebuilt(self, candidate: Candidate) -> bool:
         """Whether the final fit builds a new tree; otherwise TAO refines the best one."""
@@ -387,8 +396,7 @@ class TreeSearch:
             yield from self._restarts()
 
     def _all_candidates(self) -> Iterator[Candidate]:
-        for depth in sorted({min(depth, self.limits.max_depth) for depth in _AXIS_ALIGNED_DEPTHS}):
-            yield Candidate("axis", depth)
+        yield from self._axis_aligned()
         yield from self._refined()
         yield from self._reinforced(None)
         augmentation, *further = _AUGMENTATIONS if self._fit_teachers() else (None,)
@@ -400,6 +408,16 @@ class TreeSearch:
         if self.full_task is None:
             yield from self._rounds()
 
+    def _axis_aligned(self) -> Iterator[Candidate]:
+        """Axis-aligned trees, deeper and deeper, until several depths in a row bring nothing."""
+        n_without = 0
+        for depth in sorted({min(depth, self.limits.axis_depth) for depth in _AXIS_ALIGNED_DEPTHS}):
+            before = self.best if self.groups else None
+            yield Candidate("axis", depth)
+            n_without = 0 if self.groups and self.best is not before else n_without + 1
+            if n_without == _DEPTH_PATIENCE:
+                return
+
     def _refined(self) -> Iterator[Candidate]:
         """TAO from axis-aligned trees: of the best depth, then of the maximum depth.
 
@@ -407,7 +425,7 @@ class TreeSearch:
         a small tree may be enough: then from all small depths.
         """
         most = self.limits.max_depth
-        depths = {self.best.candidate.max_depth or most}
+        depths = {min(self.best.candidate.max_depth or most, most)}
         if len(self.folds) > 1:
             depths.add(max(1, most // 2))
         if self.limits.leaves == "linear":
@@ -447,15 +465,18 @@ class TreeSearch:
         """Whether TAO from axis-aligned trees is within the tolerance of the best score."""
         kind = Candidate("axis", 1, self.limits.tao(), augmentation).kind
         scores = [each.score for each in self.groups.values() if each.candidate.kind == kind]
-        best = self._ranked[0].score
-        return not scores or max(scores) >= best - _TOLERANCE * self._standard_error(best)
+        if not scores:
+            return kind not in self._dropped
+        best = self._ranked[0]
+        return max(scores) >= best.score - _TOLERANCE * self._standard_error(best.best)
 
     @property
     def _filled_depths(self) -> list[int]:
         """Depths to start from; a smaller one, too, where few rows may not fill a deep tree."""
         depths = {self.limits.max_depth}
         if len(self.folds) > 1 or self.limits.leaves == "linear":
-            depths.add(self.best.candidate.max_depth or self.limits.max_depth)
+            best = self.best.candidate.max_depth or self.limits.max_depth
+            depths.add(min(best, self.limits.max_depth))
         return sorted(depths)
 
     def _reinforced(self, augmentation: Augmentation | None) -> Iterator[Candidate]:
@@ -513,6 +534,8 @@ class TreeSearch:
             result = self._result(candidate)
         except OutOfTime:
             outcome = "out of time"
+        except ClearlyWorse:
+            outcome = "left out"
         except ValueError as error:
             if not self.groups and not self.finalists:
                 raise  # the first candidate is a single leaf: the cause is in the table
@@ -527,23 +550,38 @@ class TreeSearch:
         self._log(candidate, result, outcome, message, seconds)
 
     def _result(self, candidate: Candidate) -> CandidateResult:
-        trees, scores = [], []
+        trees: list[ObliqueTree] = []
         begun = self._clock.spent
         for i, task in enumerate(self.folds):
-            teacher = self._teachers[i] if candidate.augmentation is not None else None
-            tree = self.builder.build(candidate, task, teacher)
-            trees.append(tree)
-            scores.append([self.score(tree, task, part) for part in ("train", "valid")])
-            if self.groups and len(trees) < len(self.folds) and self._clock.is_past():
+            teacher = self._teacher(i) if candidate.augmentation is not None else None
+            trees.append(self.builder.build(candidate, task, teacher))
+            if len(trees) == len(self.folds):
+                break
+            if self.groups and self._clock.is_past():
                 raise OutOfTime
-        train, valid = np.mean(scores, axis=0).tolist()
-        return CandidateResult(candidate, tuple(trees), train, valid, self._clock.spent - begun)
+            if (
+                i == 0
+                and not candidate.is_axis_aligned
+                and self._is_clearly_worse(candidate, trees)
+            ):
+                self._dropped.add(candidate.kind)
+                raise ClearlyWorse
+        return self._measured(candidate, trees, self._clock.spent - begun)
 
-    def score(self, tree: ObliqueTree, task: Task, part: str) -> float:
-        """Score a tree on the training rows ("train") or the validation rows ("valid")."""
-        rows = getattr(task, part)
-        outputs = outputs_of(tree, task.matrix, rows, self.builder.n_jobs)
-        return self.scorer.score(outputs, self.task.target[rows], task.weight[rows])
+    def _measured(
+        self, candidate: Candidate, trees: Sequence[ObliqueTree], seconds: float
+    ) -> CandidateResult:
+        return measured(candidate, trees, self.folds, self.scorer, self.builder.n_jobs, seconds)
+
+    def _is_clearly_worse(self, candidate: Candidate, trees: list[ObliqueTree]) -> bool:
+        """Whether a tree is clearly worse on the first fold than a rival, or the best so far."""
+        if self.scorer.function is not None:
+            return False
+        losses = self._measured(candidate, trees, 0.0).losses
+        rivals = [self.best.losses, *([] if self.rival is None else [self.rival])]
+        least = min((rival[: len(losses)] for rival in rivals), key=np.mean)
+        worse = losses - least
+        return float(worse.mean()) > _CLEARLY * float(worse.std()) / math.sqrt(len(worse))
 
     def describe(self, candidate: Candidate) -> str:
         """Describe a candidate; a finalist together with its number of rows."""
@@ -578,34 +616,46 @@ class TreeSearch:
     # The teacher
 
     def _fit_teachers(self) -> bool:
-        """Fit a teacher for each fold; return whether they are good enough to learn from."""
+        """Fit a teacher for the first fold; return whether it is good enough to learn from."""
         if self.make_teacher is None or self._is_ended():
             return False
-        scores = []
-        begun = self._clock.spent
-        for task in self.folds:
-            # The final fit has priority: there is a tree without a teacher, too.
-            teacher = self.make_teacher(
-                task, is_over=lambda: not self._clock.has(self._reserved_seconds)
-            )
-            self._teachers.append(teacher)
-            if teacher is None:
-                self.teacher_note = "No teacher: there was not enough time, or the table is sparse."
-                return False
-            outputs = teacher.predict(task, task.matrix[task.valid])
-            outputs = outputs * task.target_scale + task.target_center
-            truth = self.task.target[task.valid]
-            scores.append(self.scorer.score(outputs, truth, task.weight[task.valid]))
-        assert teacher is not None
-        self._teacher_seconds = self._clock.spent - begun
-        score, best = float(np.mean(scores)), self.best.validation_score
-        is_good = score >= best - _TOLERANCE * self._standard_error(best)
-        self._teacher_score = score
+        task = self.folds[0]
+        teacher = self._teacher(0)
+        if teacher is None:
+            self.teacher_note = "No teacher: there was not enough time, or the table is sparse."
+            return False
+        outputs = teacher.predict(task, task.matrix[task.valid])
+        outputs = outputs * task.target_scale + task.target_center
+        truth, weight = self.task.target[task.valid], task.weight[task.valid]
+        self._teacher_score = self.scorer.score(outputs, truth, weight)
+        rival = outputs_of(self.best.trees[0], task.matrix, task.valid, self.builder.n_jobs)
+        least = self.scorer.score(rival, truth, weight)
+        error = self._standard_error(self.best) * math.sqrt(len(self.folds))
+        is_good = self._teacher_score >= least - _TOLERANCE * error
         self.teacher_note = (
-            f"Teacher: {teacher.name}, {self.scorer.name} {format_number(score)}"
+            f"Teacher: {teacher.name}, {self.scorer.name} {format_number(self._teacher_score)}"
             f"{'' if is_good else '; not used, because it is worse than the best tree'}."
         )
         return is_good
+
+    def _teacher(self, fold: int) -> Teacher | None:
+        """Return the teacher of a fold, fitted when it is first needed; None without time for it.
+
+        The final fit has priority: there is a tree without a teacher, too.
+        """
+        assert self.make_teacher is not None
+        while len(self._teachers) <= fold:
+            begun = self._clock.spent
+            self._teachers.append(
+                self.make_teacher(
+                    self.folds[len(self._teachers)],
+                    is_over=lambda: not self._clock.has(self._reserved_seconds),
+                )
+            )
+            self._teacher_seconds += self._clock.spent - begun
+        if self._teachers[fold] is None and fold > 0:
+            raise OutOfTime
+        return self._teachers[fold]
 
     def final_teacher(self, best: CandidateResult, all_rows: Task) -> Teacher | None:
         """Return the teacher for the final fit; None if the candidate is not distilled.

@@ -1,10 +1,10 @@
-"""Scores of the candidates of a search: accuracy, R2, and scorers by name."""
+"""Scores of the candidates of a search: shares of a loss, and scorers by name."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.metrics import accuracy_score, r2_score
+from sklearn.metrics import d2_log_loss_score, log_loss, r2_score
 
 from hardwood.search.scorer import Scorer
 
@@ -12,21 +12,32 @@ WEIGHT = np.array([1.0, 2.0, 0.0, 5.0])
 
 
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["rows", "weights"])
-def test_classes_are_scored_by_accuracy(weight):
+def test_classes_are_scored_by_the_share_of_the_log_loss(weight):
     outputs = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.3, 0.7]])
     truth = np.array([[0], [0], [1], [1]])
     found = Scorer.of("classification", np.array(["no", "yes"])).score(outputs, truth, weight)
-    expected = accuracy_score(truth[:, 0], outputs.argmax(axis=1), sample_weight=weight)
-    assert found == pytest.approx(expected)
+    assert found == pytest.approx(d2_log_loss_score(truth[:, 0], outputs, sample_weight=weight))
 
 
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["rows", "weights"])
-def test_labels_are_scored_by_the_fraction_that_is_right(weight):
+def test_labels_are_scored_by_the_share_of_their_mean_log_loss(weight):
     outputs = np.array([[0.5, 0.1], [0.2, 0.8], [0.6, 0.4], [0.3, 0.7]])
-    truth = np.array([[1, 0], [1, 1], [1, 0], [0, 0]])
+    truth = np.array([[1, 0], [1, 1], [0, 0], [0, 1]])
     found = Scorer.of("multilabel", None).score(outputs, truth, weight)
-    share = ((outputs >= 0.5) == truth).mean(axis=1)
-    assert found == pytest.approx(np.average(share, weights=weight))
+    each = [(truth[:, k], np.stack([1 - outputs[:, k], outputs[:, k]], 1)) for k in range(2)]
+    losses = [log_loss(y, p, sample_weight=weight) for y, p in each]
+    shares = [np.average(y, weights=weight) for y, _ in each]
+    constant = [
+        log_loss(y, np.tile([1 - q, q], (4, 1)), sample_weight=weight)
+        for (y, _), q in zip(each, shares, strict=True)
+    ]
+    assert found == pytest.approx(1 - np.mean(losses) / np.mean(constant))
+
+
+def test_a_single_held_out_class_is_scored_by_the_loss():
+    outputs, truth = np.array([[0.9, 0.1], [0.8, 0.2]]), np.array([[0], [0]])
+    found = Scorer.of("classification", np.array(["no", "yes"])).score(outputs, truth)
+    assert found == pytest.approx(np.log([0.9, 0.8]).mean())
 
 
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["rows", "weights"])

@@ -16,6 +16,7 @@ from typing import BinaryIO
 _STEM_LENGTH = 32  # of the target's name in the temporary one: 128 bytes at most, of 255
 _SUFFIX = ".part"
 _STALE_SECONDS = 24 * 3600.0
+_open_parts: set[Path] = set()  # of files that are being written
 
 
 def checked_target(
@@ -82,9 +83,11 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     # Not tempfile: its files are private to the user, and the umask that others follow can be read
     # only by setting it, for all threads.
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    _open_parts.add(part)
     try:
         handle = os.open(part, flags, 0o666)
     except OSError as error:
+        _open_parts.discard(part)
         error.filename = str(target)  # the name that was asked for
         raise
     try:
@@ -98,8 +101,16 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+    finally:
+        _open_parts.discard(part)
     _sync_directory(target.parent)
     _remove_stale_parts(target.parent, prefix)
+
+
+def remove_open_parts() -> None:
+    """Remove the temporary files of what is being written, before the process ends at once."""
+    for part in list(_open_parts):
+        part.unlink(missing_ok=True)
 
 
 def _part_prefix(target: Path) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # `typing` would take longer than all the rest
+    from collections.abc import Callable
+    from typing import Any
 
 
 def lazy_names(
@@ -23,9 +24,9 @@ def lazy_names(
     package, file
         The package's ``__name__`` and ``__file__``.
     """
-    stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
-    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
-    home = {alias.name: str(node.module) for node in imports for alias in node.names}
+    with open(file.rpartition(".")[0] + ".pyi", encoding="utf-8") as stub:
+        lines = [line.split() for line in stub]
+    home = {line[3]: line[1] for line in lines if line[:1] == ["from"] and line[4:5] == ["as"]}
 
     def get(name: str) -> Any:
         if name not in home:

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import sys
-from importlib.util import find_spec
 
-from hardwood.errors import MissingExtraError
+from hardwood.cli.process.interrupts import end_at_interrupts
 
 _NEEDED = ("typer", "rich", "pyarrow")
 
 
 def main() -> None:
     """Run the command line and exit with its exit code (see `hardwood --help`)."""
-    try:
-        _check_extras()
-    except MissingExtraError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+    end_at_interrupts()  # first of all: the imports below take a while
+    _check_extras()
+    from hardwood.atomic_file import remove_open_parts
     from hardwood.cli.app import app
 
+    end_at_interrupts(remove_open_parts)
     app()
 
 
 def _check_extras() -> None:
+    from importlib.util import find_spec
+
+    from hardwood.errors import MissingExtraError
+
     for package in _NEEDED:
         if find_spec(package) is None:
-            raise MissingExtraError(package, extra="cli", purpose="The hardwood command")
+            error = MissingExtraError(package, extra="cli", purpose="The hardwood command")
+            print(f"error: {error}", file=sys.stderr)
+            sys.exit(2)

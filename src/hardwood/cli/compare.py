@@ -10,15 +10,11 @@ import numpy as np
 import typer
 
 from hardwood.cli import options as opt
-from hardwood.cli.errors import (
-    INTERRUPTED,
-    CommandError,
-    check_writable,
-    data_errors,
-)
+from hardwood.cli.errors import CommandError, check_writable, data_errors
 from hardwood.cli.evaluate import check_plot
 from hardwood.cli.fit import Request, read_dataset
 from hardwood.cli.output import Notes, print_report, print_size, print_task
+from hardwood.cli.process.interrupts import INTERRUPTED, first_interrupt_only, was_interrupted
 from hardwood.cli.progress import progress_bar
 
 _REPORTS = (".html", ".json", ".txt")
@@ -83,21 +79,24 @@ def compare(
     with notes.collecting(), data_errors(), progress_bar("Comparing") as move:
 
         def on_fit(name: str, fold: int, n_folds: int) -> None:
+            if was_interrupted():  # and another library has lost it
+                raise KeyboardInterrupt
             move(f"fold {fold + 1} of {n_folds}, {name}", fold, n_folds)
 
-        found = compare_models(
-            data.features,
-            data.target.values,
-            sample_weight=None if weight is None else data.weights,
-            task=data.target.task,
-            models=model or None,
-            cv=folds,
-            scoring=scoring,
-            time_limit=time_limit,
-            random_state=seed,
-            n_jobs=jobs,
-            callbacks=on_fit,
-        )
+        with first_interrupt_only():
+            found = compare_models(
+                data.features,
+                data.target.values,
+                sample_weight=None if weight is None else data.weights,
+                task=data.target.task,
+                models=model or None,
+                cv=folds,
+                scoring=scoring,
+                time_limit=time_limit,
+                random_state=seed,
+                n_jobs=jobs,
+                callbacks=on_fit,
+            )
     for name, why in found.left_out.items():
         notes.add(f"left out: {name}, {why}")
     for note in found.notes:

@@ -15,10 +15,11 @@ import numpy as np
 import typer
 
 from hardwood.cli import options as opt
-from hardwood.cli.errors import INTERRUPTED, check_writable
+from hardwood.cli.errors import check_writable
 from hardwood.cli.fit import Dataset, Request, learn, read_dataset, with_origin
 from hardwood.cli.methods.names import make_estimator
 from hardwood.cli.output import Notes, check_drawable, draw, print_json, print_table, print_text
+from hardwood.cli.process.interrupts import INTERRUPTED
 from hardwood.cli.read import label_positions
 from hardwood.report.metrics import classification_scores, scores_json
 from hardwood.report.resampling import Score

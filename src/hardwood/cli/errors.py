@@ -3,38 +3,29 @@
 Exit codes: 0 success; 1 an unexpected error, with a traceback; 2 an invalid argument, file, column
 or disk, explained in a sentence; 130 interrupted by Ctrl-C; 141 the output pipe was closed (shells
 use this code for other programs, too).
-
-Signals and standard streams are handled here, too. The first Ctrl-C stops learning; later ones are
-ignored until the model is written. Closed standard streams are replaced by the null device.
 """
 
 from __future__ import annotations
 
-import codecs
 import difflib
-import io
 import os
-import signal
 import sys
 import tempfile
-import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
+from hardwood.cli.process.interrupts import INTERRUPTED, interrupts_of_command
+from hardwood.cli.process.streams import open_standard_streams
 from hardwood.errors import HardwoodError
 from hardwood.text.numbers import shortened
 
 USER_ERROR = 2
-INTERRUPTED = 130
 BROKEN_PIPE = 141
-
-_ESCAPE = "hardwood.escape"
 
 
 class CommandError(HardwoodError):
@@ -58,7 +49,7 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command."""
         try:
-            with interrupts_as_before():
+            with interrupts_of_command():
                 return super().invoke(ctx)
         except BrokenPipeError:
             raise  # the output pipe was closed (`| head`): `main` exits without a message
@@ -158,76 +149,3 @@ def _check_folder(path: Path) -> None:
             return
     except OSError as error:
         raise CommandError(f"{path} cannot be written: {error.strerror}.") from error
-
-
-# --- Ctrl-C and standard streams --------------------------------------------------------------
-
-
-@contextmanager
-def interrupts_as_before() -> Iterator[None]:
-    """Restore the handler of Ctrl-C when the context ends."""
-    before = signal.getsignal(signal.SIGINT)
-    try:
-        yield
-    finally:
-        if signal.getsignal(signal.SIGINT) is not before:
-            signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def first_interrupt_only() -> Iterator[None]:
-    """Let the first Ctrl-C raise KeyboardInterrupt in the context, and ignore later ones.
-
-    Later ones are ignored until the surrounding `interrupts_as_before` ends. Does nothing outside
-    the main thread, which alone receives signals, or if Ctrl-C does not raise KeyboardInterrupt
-    anyway (a background job, a program with a handler of its own).
-    """
-    is_main = threading.current_thread() is threading.main_thread()
-    if is_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _interrupt_once)
-    yield
-    _ignore_from_here_on()
-
-
-def _interrupt_once(number: int, frame: FrameType | None) -> None:
-    _ignore_from_here_on()
-    raise KeyboardInterrupt
-
-
-def _ignore_from_here_on() -> None:
-    if signal.getsignal(signal.SIGINT) is _interrupt_once:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def open_standard_streams() -> None:
-    """Replace closed standard streams by the null device, and escape unencodable characters.
-
-    A stream may be closed (``>&-``, a service without a terminal), or its encoding may lack a
-    character of a name (``PYTHONIOENCODING=ascii``). Neither should make a command fail, above all
-    not after learning.
-    """
-    codecs.register_error(_ESCAPE, _escape)
-    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
-        if getattr(sys, name) is None:
-            _occupy(descriptor)
-            setattr(sys, name, os.fdopen(descriptor, "w" if descriptor else "r", closefd=False))
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
-            stream.reconfigure(errors=_ESCAPE)
-
-
-def _occupy(descriptor: int) -> None:
-    """Open the null device as ``descriptor``, so that no other file gets its number."""
-    null = os.open(os.devnull, os.O_RDWR)
-    if null != descriptor:
-        os.dup2(null, descriptor)
-        os.close(null)
-
-
-def _escape(error: UnicodeError) -> tuple[str, int]:
-    r"""Escape characters that an encoding lacks as JSON does (``\u00e9``), so JSON stays valid."""
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    lacking = error.object[error.start : error.end]
-    units = lacking.encode("utf-16-be", errors="surrogatepass").hex()
-    return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4)), error.end

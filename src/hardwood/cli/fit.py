@@ -14,7 +14,7 @@ import numpy as np
 import typer
 
 from hardwood.cli import options as opt
-from hardwood.cli.errors import CommandError, check_writable, data_errors, first_interrupt_only
+from hardwood.cli.errors import CommandError, check_writable, data_errors
 from hardwood.cli.evaluate import score_model
 from hardwood.cli.methods.names import MethodName, make_estimator
 from hardwood.cli.output import (
@@ -24,6 +24,7 @@ from hardwood.cli.output import (
     print_dataset,
     print_search,
 )
+from hardwood.cli.process.interrupts import first_interrupt_only
 from hardwood.cli.progress import epoch_callback, progress_bar, search_callback
 from hardwood.cli.read import (
     Target,
@@ -236,8 +237,7 @@ def learn(data: Dataset, estimator: Any) -> Any:
     """Fit an estimator to the training rows, with a progress bar, and return it.
 
     Ctrl-C ends it early with the best model so far and a FitInterruptedWarning. From then on, or
-    from the end of learning, Ctrl-C is ignored until the command is done, so that the model is not
-    lost.
+    from the end of learning, Ctrl-C is only noted, so that the model is not lost.
     """
     parameters = estimator.get_params(deep=False)
     X, y, weight = data.training

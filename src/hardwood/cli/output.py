@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from hardwood.cli.errors import INTERRUPTED, CommandError, naming_the_file
+from hardwood.cli.errors import CommandError, naming_the_file
+from hardwood.cli.process.interrupts import INTERRUPTED
 from hardwood.errors import FitInterruptedWarning, MissingExtraError, TableWarning
 from hardwood.report.metrics import scores_json, scores_table
 from hardwood.report.resampling import Score

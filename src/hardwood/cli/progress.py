@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from hardwood.cli.process.interrupts import was_interrupted
 from hardwood.text.numbers import plural
 
 
@@ -47,7 +48,8 @@ def epoch_callback(move: MoveBar, n_runs: int | None) -> Callable[[Any], bool]:
     """Return the callback of a learner, which counts the epochs of all its runs.
 
     Runs are the restarts of a tree or the trees of a forest, and may run in parallel. If ``n_runs``
-    is None, only the runs that have started are counted.
+    is None, only the runs that have started are counted. A run ends after Ctrl-C, should the
+    learner not have heard of it.
     """
     epochs_done: dict[int, int] = {}
 
@@ -55,7 +57,7 @@ def epoch_callback(move: MoveBar, n_runs: int | None) -> Callable[[Any], bool]:
         epochs_done[epoch.restart] = epoch.epoch + 1
         total = (n_runs or len(epochs_done)) * epoch.max_epochs
         move(epoch_words(epoch, n_runs), sum(epochs_done.values()), total)
-        return False
+        return was_interrupted()
 
     return on_epoch
 
@@ -73,7 +75,10 @@ def epoch_words(epoch: Any, n_runs: int | None) -> str:
 
 
 def search_callback(move: MoveBar) -> Callable[[Any], bool]:
-    """Return the callback of the search for the best tree, which counts the candidates."""
+    """Return the callback of the search for the best tree, which counts the candidates.
+
+    The search ends after Ctrl-C, should it not have heard of it.
+    """
     best = math.nan
 
     def on_trial(trial: Any) -> bool:
@@ -81,6 +86,6 @@ def search_callback(move: MoveBar) -> Callable[[Any], bool]:
         best = trial.validation_score if trial.outcome == "best so far" else best
         words = f"{plural(trial.number, 'candidate')}, best score {best:.4g}"
         move(words, trial.number)
-        return False
+        return was_interrupted()
 
     return on_trial

@@ -34,6 +34,7 @@ from hardwood.cli.output import (
     print_table,
     print_text,
 )
+from hardwood.cli.process.interrupts import first_interrupt_only
 from hardwood.cli.progress import MoveBar, progress_bar
 from hardwood.errors import MissingExtraError
 from hardwood.report.resampling import Score
@@ -299,7 +300,7 @@ def _search(
 
     X, y, weight = data.training
     try:
-        with data_errors(), warnings.catch_warnings():
+        with data_errors(), first_interrupt_only(), warnings.catch_warnings():
             warnings.simplefilter("ignore", FitFailedWarning)
             return search(
                 estimator,

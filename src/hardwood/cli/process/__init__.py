@@ -1,0 +1,1 @@
+"""The command as a process: signals and standard streams."""

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from hardwood.errors import TableError
-from hardwood.parameters import real
+from hardwood.parameters import is_auto, real
 from hardwood.table import Feature, Schema
 from hardwood.table.columns import column_label, objects_column
 
 CONTINUOUS, WHOLE, CATEGORY = 0, 1, 2  # as the engine numbers them
+_EPOCH = datetime.datetime(1970, 1, 1)
+_CALENDAR = tuple(
+    (end - _EPOCH).total_seconds() for end in (datetime.datetime.min, datetime.datetime.max)
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,9 +55,10 @@ class Constraints:
         weights: Mapping[Any, Any] | None,
         fixed: Iterable[Any],
         bounds: Mapping[Any, Any] | None,
-        integers: Iterable[Any],
+        integers: Iterable[Any] | Literal["auto"],
+        X: np.ndarray,
     ) -> Constraints:
-        """Read the arguments of `counterfactual`."""
+        """Read the arguments of `counterfactual`, for the rows X (n, p)."""
         p = schema.n_features
         self = cls(
             schema,
@@ -66,10 +72,12 @@ class Constraints:
         for j, feature in enumerate(schema.features):
             if feature.origin == "boolean":
                 self.kind[j], self.low[j], self.high[j] = WHOLE, 0.0, 1.0
+            elif feature.origin == "date":
+                self.low[j], self.high[j] = _CALENDAR
         for name, weight in (weights or {}).items():
             j = _position(schema, name, "weights")
             self.cost[j] = real(f"the weight of {schema.names[j]!r}", weight, 0, open_low=True)
-        for name in _names(integers):
+        for name in _learned_integers(schema, X) if is_auto(integers) else _names(integers):
             self._make_whole(_position(schema, name, "integers"))
         for name, bound in (bounds or {}).items():
             self._bind(_position(schema, name, "bounds"), bound)
@@ -136,6 +144,12 @@ class Constraints:
         change[np.isnan(change)] = 0.0
         change = np.where(self.kind == CATEGORY, change > 0, change)
         return np.asarray(change * self.cost)
+
+
+def _learned_integers(schema: Schema, X: np.ndarray) -> list[int]:
+    """List the features that held whole numbers in training, unless a row has a fraction."""
+    is_whole = ((np.rint(X) == X) | np.isnan(X)).all(axis=0)
+    return [j for j, f in enumerate(schema.features) if f.origin == "integer" and is_whole[j]]
 
 
 def _usual_costs(schema: Schema) -> np.ndarray:

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 import numpy as np
 
 from hardwood.errors import ModelKindError
-from hardwood.explain.constraints import Constraints, deviations
+from hardwood.explain.constraints import WHOLE, Constraints, deviations
 from hardwood.explain.goal import Goal, Regions, other_classes, read_goal, regions_of
 from hardwood.explain.values import dense_matrix, value_of
 from hardwood.model import ObliqueTree, engine
 from hardwood.model.base import model_of
 from hardwood.parameters import choice, integer, n_threads, real
+from hardwood.table import Schema
 from hardwood.table.restore import entries_of
 from hardwood.text.frames import Backend, make_frame
 from hardwood.text.numbers import format_quantity, plural
@@ -36,6 +37,8 @@ Norm = Literal["l2", "l1", "l0"]
 _BLOCK = 2**22  # values of a matrix to hold at a time
 _WIDER = 8.0  # factor for the margin, where rounding errors were larger than it
 _WIDEST = 1.0  # standard deviations: larger than any rounding error that matters
+_MICROSECONDS = 1e6  # per second, the resolution of dates and durations
+_LITTLE = 1e-9  # more than the rounding error of a length, relative to it
 
 
 @dataclass(frozen=True)
@@ -139,11 +142,12 @@ class Counterfactuals(Sequence[Counterfactual]):
     def X(self) -> np.ndarray:
         """The changed rows as a table that the model can predict, (n, p).
 
-        Float64; with categorical features an array of objects: categories, numbers, and None where
-        a value is missing.
+        Float64 if all features are numbers. Otherwise an array of objects: numbers, categories,
+        dates, durations, and None where a value is missing.
         """
         schema = self.tree.schema
-        return self.after if schema.is_numeric else entries_of(schema, self.after)
+        is_plain = schema.is_numeric and not _in_seconds(schema).any()
+        return self.after if is_plain else entries_of(schema, self.after)
 
     @cached_property
     def has_changed(self) -> np.ndarray:
@@ -156,15 +160,16 @@ class Counterfactuals(Sequence[Counterfactual]):
 
     def _feature_change(self, i: int, j: int) -> FeatureChange:
         schema, feature = self.tree.schema, self.tree.schema.features[j]
-        before, after = (
-            value_of(schema, j, float(rows[i, j])) for rows in (self.before, self.after)
-        )
+        numbers = [float(rows[i, j]) for rows in (self.before, self.after)]
+        before, after = (value_of(schema, j, number) for number in numbers)
         if feature.levels:
             texts = [label_text(level) for level in (before, after)]
         else:
             # Enough digits for the standard deviation and for the change, whichever is smaller.
-            fine = min(1 / self.constraints.cost[j], abs(after - before))
-            texts = [format_quantity(x, feature.origin, 3, spread=fine) for x in (before, after)]
+            is_whole = self.constraints.kind[j] == WHOLE
+            fine = min(1 / self.constraints.cost[j], abs(numbers[1] - numbers[0]))
+            digits = None if is_whole else 3
+            texts = [format_quantity(x, feature.origin, digits, spread=fine) for x in numbers]
         text = f"{feature.name} {texts[0]} -> {texts[1]}"
         return FeatureChange(feature.name, before, after, float(self._sizes[i, j]), text)
 
@@ -242,9 +247,9 @@ def counterfactual(
     weights: Mapping[Any, float] | None = None,
     fixed: Iterable[Any] = (),
     bounds: Mapping[Any, Any] | None = None,
-    integers: Iterable[Any] = (),
+    integers: Iterable[Any] | Literal["auto"] = "auto",
     margin: float = 1e-6,
-    max_steps: int = 20_000,
+    max_steps: int = 1_000,
     n_jobs: int | None = 1,
 ) -> Counterfactuals:
     r"""Find the smallest change to each row that gives it the wanted prediction.
@@ -279,7 +284,8 @@ def counterfactual(
         categorical feature, the list of categories that may be chosen. A number that is already
         outside its bounds may stay or move toward them.
     integers
-        Features that must stay whole numbers. Boolean features always do.
+        Features that must stay whole numbers. ``"auto"``: those that held only whole numbers in
+        training, unless a row of X has a fraction there. Boolean features always do.
     margin
         How far beyond every threshold a changed row must lie, in standard deviations of the score,
         so that rounding cannot undo the change. Where this is not enough, the margin is widened
@@ -287,8 +293,8 @@ def counterfactual(
         already closer to a threshold, on the right side, may stay there.
     max_steps
         Largest number of projections per row. Continuous features alone need at most one per leaf;
-        integers, categories and ``"l0"`` can need many. When they run out, the best result so far
-        is returned with ``is_exact`` false.
+        integers, categories and ``"l0"`` can need many, above all many integers with ``"l2"``. When
+        they run out, the best result so far is returned with ``is_exact`` false.
     n_jobs
         Number of threads; -1 uses all processors. The result does not depend on it.
 
@@ -329,8 +335,8 @@ def counterfactual(
     norm = choice("norm", norm, get_args(Norm))
     margin = real("margin", margin, 0, open_low=True)
     max_steps = integer("max_steps", max_steps, 1)
-    constraints = Constraints.of(tree.schema, weights, fixed, bounds, integers)
     rows = _Rows.of(tree, X)
+    constraints = Constraints.of(tree.schema, weights, fixed, bounds, integers, rows.matrix)
     low, high = constraints.boxes(rows.matrix)
     after, outputs = rows.matrix.copy(), rows.outputs()
     found, is_exact = np.zeros(len(after), dtype=bool), np.ones(len(after), dtype=bool)
@@ -430,17 +436,14 @@ class _Search:
         columns, sides = rows.columns(), rows.sides()
         left, everywhere = np.arange(n), False
         while left.size and margin <= max(_WIDEST, self.margin):
-            after[left], found[left], is_exact[left] = self._engine(margin).search(
+            after[left], found[left], is_exact[left] = self._nearest(
                 rows.matrix[left],
                 low[left],
                 high[left],
                 columns[left],
                 sides[left],
-                norm=self.norm,
                 margin=margin,
                 everywhere=everywhere,
-                most_steps=self.max_steps,
-                n_threads=self.n_threads,
             )
             is_met = self.goal.holds(_Rows(self.tree, after[left]).outputs())
             left = left[found[left] & ~is_met]
@@ -448,15 +451,53 @@ class _Search:
         after[left], found[left], is_exact[left] = rows.matrix[left], False, False
         return after, found, is_exact
 
-    def _engine(self, margin: float) -> CounterfactualSearch:
+    def _nearest(
+        self,
+        X: np.ndarray,
+        low: np.ndarray,
+        high: np.ndarray,
+        *columns_and_sides: np.ndarray,
+        margin: float,
+        everywhere: bool,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return changed rows, which of them were found, and which results are proven.
+
+        The shortest vector of integers takes long to find by its relaxations, which spread a change
+        over all features. But k^2 >= |k| for integers, so that the least sum of squared costs,
+        which is quickly found, is about as short. No shorter change has a part beyond its length.
+        """
+        constraints = self.constraints
+        rest = (*columns_and_sides, margin, everywhere)
+        if self.norm != "l2" or not (constraints.kind == WHOLE).any():
+            return self._solve(self.norm, constraints.cost, X, low, high, *rest)
+        first, found, _ = self._solve("l1", constraints.cost**2, X, low, high, *rest)
+        length = np.where(found, _length(constraints.sizes(X, first)), np.inf)
+        reach = length[:, None] * (1 + _LITTLE) / constraints.cost
+        low, high = np.fmax(low, X - reach), np.fmin(high, X + reach)
+        second, is_found, is_exact = self._solve("l2", constraints.cost, X, low, high, *rest)
+        is_shorter = is_found & (_length(constraints.sizes(X, second)) < length)
+        return np.where(is_shorter[:, None], second, first), found | is_found, is_exact
+
+    def _solve(
+        self,
+        norm: Norm,
+        cost: np.ndarray,
+        X: np.ndarray,
+        low: np.ndarray,
+        high: np.ndarray,
+        columns: np.ndarray,
+        sides: np.ndarray,
+        margin: float,
+        everywhere: bool,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         from hardwood._native import CounterfactualSearch
 
         schema, regions = self.tree.schema, self.regions
-        return CounterfactualSearch(
+        search = CounterfactualSearch(
             self.constraints.kind,
             schema.first_column,
             schema.n_levels,
-            self.constraints.cost,
+            cost,
             self.constraints.may_become,
             regions.normals,
             regions.bias,
@@ -464,6 +505,31 @@ class _Search:
             regions.first,
             regions.members,
         )
+        after, found, is_exact = search.search(
+            X,
+            low,
+            high,
+            columns,
+            sides,
+            norm=norm,
+            margin=margin,
+            everywhere=everywhere,
+            most_steps=self.max_steps,
+            n_threads=self.n_threads,
+        )
+        is_rounded = (after != X) & _in_seconds(schema)
+        after[is_rounded] = np.rint(after[is_rounded] * _MICROSECONDS) / _MICROSECONDS
+        return after, found, is_exact
+
+
+def _length(sizes: np.ndarray) -> np.ndarray:
+    length: np.ndarray = np.sqrt(np.square(sizes).sum(axis=1))
+    return length
+
+
+def _in_seconds(schema: Schema) -> np.ndarray:
+    """Whether each feature is a date or a duration, (p,)."""
+    return np.array([feature.origin in ("date", "duration") for feature in schema.features])
 
 
 def _tree_of(model: Any) -> ObliqueTree:
@@ -506,7 +572,7 @@ def _counterfactuals(
     rows = _Rows(tree, after)
     outputs, sizes = rows.outputs(), constraints.sizes(before, after)
     distance = {
-        "l2": np.sqrt(np.square(sizes).sum(axis=1)),
+        "l2": _length(sizes),
         "l1": sizes.sum(axis=1),
         "l0": (sizes > 0).sum(axis=1).astype(np.float64),
     }[norm]

@@ -17,7 +17,7 @@ from hardwood.errors import TableError, TableTypeError
 from hardwood.table.feature import Feature
 from hardwood.table.schema import Schema
 
-_PLAIN_ORIGINS = ("number", "boolean")
+_PLAIN_ORIGINS = ("number", "integer", "boolean")
 
 
 def as_table(x: Any, names: Sequence[str], *, who: str = "predict_one") -> Any:

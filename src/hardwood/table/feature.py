@@ -13,7 +13,7 @@ Level = str | int | float | bool
 MAX_LEVELS = 255
 """Maximum number of levels per categorical column; each has a weight in every split."""
 
-ORIGINS = ("number", "boolean", "date", "duration")
+ORIGINS = ("number", "integer", "boolean", "date", "duration")
 """What the numbers of a column can represent; dates and durations are in seconds."""
 
 _KEYS = {
@@ -47,8 +47,8 @@ class Feature:
         0/1 indicator, of the 0/1 missing indicator. Finite, at least 0; empty if unknown. It ranks
         the terms of a split and does not affect predictions.
     origin
-        Numeric only: ``"number"``, ``"boolean"``, ``"date"`` (seconds since 1970) or
-        ``"duration"`` (seconds).
+        Numeric only: ``"number"``, ``"integer"`` (all training values were whole), ``"boolean"``,
+        ``"date"`` (seconds since 1970) or ``"duration"`` (seconds).
 
     Raises
     ------

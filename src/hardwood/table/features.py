@@ -57,7 +57,7 @@ def learn_features(
                     scale=nearest_power_of_two(deviation),
                     has_missing=has_missing,
                     spread=(0.0 if statistics.is_constant[j] else deviation, *flag),
-                    origin=table.origin(j),
+                    origin=_origin(table.origin(j), bool(statistics.is_whole[j])),
                 )
             )
             continue
@@ -75,6 +75,11 @@ def learn_features(
             )
         )
     return tuple(features)
+
+
+def _origin(of_table: str, is_whole: bool) -> str:
+    """Return what the numbers represent; whole ones are integers, of whatever type they are."""
+    return "integer" if of_table == "number" and is_whole else of_table
 
 
 def _flag_spread(present: float, total: float) -> tuple[float]:

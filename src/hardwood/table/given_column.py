@@ -21,13 +21,20 @@ from hardwood.text.numbers import format_date, format_quantity
 
 _LEARNED_FROM = {
     "number": "numbers. Convert the column to numbers, with NaN or None for missing values.",
+    "integer": "numbers. Convert the column to numbers, with NaN or None for missing values.",
     "boolean": "true and false. Convert the column to booleans or to 0 and 1.",
     "date": "dates. Parse the column, for example with pandas.to_datetime, or with "
     "parse_dates=[...] in pandas.read_csv.",
     "duration": "durations. Parse the column, for example with pandas.to_timedelta.",
 }
 # Booleans are the numbers 0 and 1.
-_UNIT = {"number": "number", "boolean": "number", "date": "date", "duration": "duration"}
+_UNIT = {
+    "number": "number",
+    "integer": "number",
+    "boolean": "number",
+    "date": "date",
+    "duration": "duration",
+}
 _FAR = 16  # standard deviations from the mean: days and years are no seconds
 
 
@@ -154,6 +161,7 @@ def _is_date_text(text: str) -> bool:
 # Whether a text could be read as what a feature was learned from.
 _READS: dict[str, Callable[[str], bool]] = {
     "number": is_number_text,
+    "integer": is_number_text,
     "boolean": is_boolean_text,
     "date": _is_date_text,
     "duration": is_number_text,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,7 +45,7 @@ def table_like(like: Any, schema: Schema, matrix: np.ndarray | csr_matrix) -> An
 
 
 def entries_of(schema: Schema, matrix: np.ndarray) -> np.ndarray:
-    """Return rows (n, p) as objects: numbers, levels, and None for missing values."""
+    """Return rows (n, p) as objects: numbers, levels, dates, and None for missing values."""
     rows = np.empty(matrix.shape, dtype=object)
     for j in range(schema.n_features):
         rows[:, j] = _entries(schema, matrix, j)
@@ -52,11 +54,48 @@ def entries_of(schema: Schema, matrix: np.ndarray) -> np.ndarray:
 
 def _entries(schema: Schema, matrix: np.ndarray, j: int) -> list[Any]:
     """Return a column as Python values, with None for missing ones."""
-    feature = schema.features[j]
-    if feature.kind == "numeric":
-        return [None if np.isnan(number) else number for number in matrix[:, j].tolist()]
+    entry = _entry_from(schema.features[j])
+    return [None if value != value else entry(value) for value in matrix[:, j].tolist()]
+
+
+def entry_of(feature: Feature, value: float) -> Any:
+    """Return one value as in the user's table; None if it is missing (NaN)."""
+    return None if value != value else _entry_from(feature)(value)
+
+
+def _entry_from(feature: Feature) -> Callable[[float], Any]:
+    """Return what turns a number of the matrix into the user's value."""
     levels = feature.levels
-    return [None if np.isnan(code) else levels[int(code)] for code in matrix[:, j].tolist()]
+    return (lambda code: levels[int(code)]) if levels else _ENTRIES.get(feature.origin, float)
+
+
+def _integer(value: float) -> int | float:
+    """Return an integer; a later table may hold fractions where the training table had none."""
+    return int(value) if value.is_integer() else value
+
+
+def _date(seconds: float) -> datetime.datetime | float:
+    """Return a date; seconds beyond the calendar stay a number."""
+    try:
+        return _EPOCH + datetime.timedelta(seconds=seconds)
+    except OverflowError:
+        return seconds
+
+
+def _duration(seconds: float) -> datetime.timedelta | float:
+    try:
+        return datetime.timedelta(seconds=seconds)
+    except OverflowError:
+        return seconds
+
+
+_EPOCH = datetime.datetime(1970, 1, 1)
+_ENTRIES: dict[str, Callable[[float], Any]] = {
+    "integer": _integer,
+    "boolean": bool,
+    "date": _date,
+    "duration": _duration,
+}
 
 
 def _frame_like(like: Any, frame: Any, schema: Schema, matrix: np.ndarray) -> Any:
@@ -67,7 +106,7 @@ def _frame_like(like: Any, frame: Any, schema: Schema, matrix: np.ndarray) -> An
         is_categorical = feature.kind == "categorical"
         values = _entries(schema, matrix, j) if is_categorical else _numbers(matrix[:, j], feature)
         series = nw.new_series(name, values, backend=frame.implementation)
-        if is_categorical or feature.origin != "number":
+        if is_categorical or feature.origin not in ("number", "integer"):
             series = _cast(series, frame.schema[name], like, name)
         columns.append(series.to_frame())
     return nw.concat(columns, how="horizontal").to_native()

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _TINY = float(np.finfo(np.float64).tiny)  # 1 / scale must be finite
 _CHUNK_ENTRIES = 2**18
+_EXACT = 2.0**53  # float64 holds every integer below it
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +46,8 @@ class Statistics:
     """At least one value is missing."""
     is_empty: np.ndarray  # (p,) bool
     """All values are missing."""
+    is_whole: np.ndarray  # (p,) bool
+    """All values are whole numbers that float64 can count."""
 
 
 def column_statistics(
@@ -84,8 +87,9 @@ def _dense_statistics(
 ) -> Statistics:
     p = matrix.shape[1]
     low, high = np.full(p, np.inf), np.full(p, -np.inf)
-    n_used, n_present = 0, np.zeros(p, np.int64)
+    n_used, n_present, is_whole = 0, np.zeros(p, np.int64), np.ones(p, dtype=bool)
     for x, _ in _used_rows(matrix, weight, rows):
+        is_whole[is_whole] = _are_whole(x if is_whole.all() else x[:, is_whole]).all(axis=0)
         low = np.fmin(low, np.fmin.reduce(x, axis=0))  # fmin and fmax ignore NaN
         high = np.fmax(high, np.fmax.reduce(x, axis=0))
         n_used += len(x)
@@ -104,7 +108,11 @@ def _dense_statistics(
         z, w = _mapped(x, w, middle, half)
         z -= z_mean
         second_moment += (w * z * z).sum(axis=0)
-    return _statistics(low, high, total, z_mean, second_moment, n_present, n_used)
+    return _statistics(low, high, total, z_mean, second_moment, n_present, n_used, is_whole)
+
+
+def _are_whole(x: np.ndarray) -> np.ndarray:
+    return (np.rint(x) == x) & (np.abs(x) < _EXACT) | np.isnan(x)
 
 
 def _used_rows(
@@ -150,13 +158,15 @@ def _statistics(
     second_moment: np.ndarray,
     n_present: np.ndarray,
     n_used: int,
+    is_whole: np.ndarray,
 ) -> Statistics:
     middle, half = _middle_and_half(low, high)
     mean = middle + half * z_mean
     deviation = half * np.sqrt(second_moment / np.where(total > 0, total, 1.0))
     is_constant = ~(deviation > 0)
     deviation = np.where(is_constant, 1.0, np.maximum(deviation, _TINY))
-    return Statistics(mean, deviation, is_constant, total, n_present < n_used, n_present == 0)
+    has_missing, is_empty = n_present < n_used, n_present == 0
+    return Statistics(mean, deviation, is_constant, total, has_missing, is_empty, is_whole)
 
 
 def _sparse_statistics(matrix: csr_matrix, weight: np.ndarray) -> Statistics:
@@ -169,11 +179,13 @@ def _sparse_statistics(matrix: csr_matrix, weight: np.ndarray) -> Statistics:
     low, high = np.full(p, np.inf), np.full(p, -np.inf)
     n_used, total_used = int(np.count_nonzero(weight > 0)), weight.sum()
     n_stored, n_present = np.zeros(p, np.int64), np.zeros(p, np.int64)
+    is_whole = np.ones(p, dtype=bool)
     total_stored, total_present = np.zeros(p), np.zeros(p)
     for x, j, w in _stored_entries(matrix, weight):
         np.fmin.at(low, j, x)
         np.fmax.at(high, j, x)
         present = ~np.isnan(x)
+        is_whole[j[~_are_whole(x)]] = False
         n_stored += np.bincount(j, minlength=p)
         n_present += np.bincount(j[present], minlength=p)
         total_stored += np.bincount(j, w, minlength=p)
@@ -195,7 +207,8 @@ def _sparse_statistics(matrix: csr_matrix, weight: np.ndarray) -> Statistics:
     for x, j, w in _stored_entries(matrix, weight, skip_missing=True):
         z = (x - middle[j]) / half[j] - z_mean[j]
         second_moment += np.bincount(j, w * z * z, minlength=p)
-    return _statistics(low, high, total, z_mean, second_moment, n_zeros + n_present, n_used)
+    n_present += n_zeros
+    return _statistics(low, high, total, z_mean, second_moment, n_present, n_used, is_whole)
 
 
 def _stored_entries(

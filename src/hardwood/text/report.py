@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import datetime
 import io
 import json
 import math
@@ -199,14 +200,17 @@ def to_json_value(value: Any) -> Any:
     """Convert a value to JSON types.
 
     NumPy scalars and arrays become Python values, tuples become lists, and keys and paths become
-    text. NaN and infinity, which JSON does not have, become None.
+    text. Dates become text, durations seconds. NaN and infinity, which JSON does not have, become
+    None.
     """
     if isinstance(value, dict):
         return {str(key): to_json_value(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
         return [to_json_value(entry) for entry in value]
-    if isinstance(value, PurePath):
+    if isinstance(value, PurePath | datetime.datetime):
         return str(value)
+    if isinstance(value, datetime.timedelta):
+        return value.total_seconds()
     if hasattr(value, "tolist"):
         return to_json_value(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):

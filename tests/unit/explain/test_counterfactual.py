@@ -8,12 +8,13 @@ import itertools
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, nnls
 
-from hardwood import ObliqueForest, ObliqueTree
+from hardwood import DGTClassifier, GreedyTreeClassifier, ObliqueForest, ObliqueTree
 from hardwood.errors import TableError, TableWarning
 from hardwood.explain import counterfactual
 from hardwood.explain.constraints import deviations
@@ -571,6 +572,82 @@ def loan_tree():
 
 
 ROW = [2500.0, 2.0, False, "part", datetime.datetime(2019, 1, 1)]
+
+
+WHOLE_COLUMNS = {
+    "integers": np.arange(-20, 20),
+    "small integers": np.arange(40, dtype=np.uint8),
+    "whole floats": np.arange(40.0) * 3,
+    "float32": np.arange(40, dtype=np.float32),
+    "with gaps": np.where(np.arange(40) % 5 == 1, np.nan, np.arange(40.0)),
+}
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("kind", WHOLE_COLUMNS)
+def test_what_was_whole_in_training_stays_whole(kind, norm):
+    column, other = WHOLE_COLUMNS[kind], np.random.default_rng(0).normal(size=40)
+    X = pd.DataFrame({"count": column, "size": other})
+    y = np.nan_to_num(column.astype(float), nan=-50.0) / 10 + other > 1.2
+    tree = GreedyTreeClassifier(splitter="oc1", max_depth=3, random_state=0).fit(X, y).tree_
+    changed = counterfactual(tree, X, norm=norm, weights={"count": 0.1})
+    assert changed.found.all()
+    assert changed.has_changed[:, 0].any()
+    counts = changed.after[:, 0]
+    assert (np.isnan(counts) | (np.rint(counts) == counts)).all()
+    for one in changed:
+        assert isinstance(one.x["count"], int | None)
+        for change in one.changes:
+            if change.feature == "count":
+                assert isinstance(change.after, int)
+                assert str(change) == f"count {change.before} -> {change.after}"
+    assert (tree.predict(changed.X) != tree.predict(X)).all()
+
+
+def test_whole_numbers_may_be_broken_by_those_who_say_so():
+    X = np.arange(20)[:, None]
+    tree = GreedyTreeClassifier(max_depth=1).fit(X, X[:, 0] > 9).tree_
+    assert counterfactual(tree, X[:1])[0].x == {"x0": 10}
+    free = counterfactual(tree, X[:1], integers=())
+    assert free.X[0, 0] == pytest.approx(9.5, abs=1e-3)
+    fraction = counterfactual(tree, [[0.25]])  # no whole number to begin with
+    assert fraction.X[0, 0] == pytest.approx(9.5, abs=1e-3)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_many_integers_get_a_change_near_the_best(norm):
+    """The nearest integers of dense splits are too many to try; those found are not far off."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 17, size=(400, 40)) * (rng.random((400, 40)) < rng.random(40))
+    y = X @ rng.normal(size=40) > 0
+    tree = DGTClassifier(max_depth=2, max_epochs=5, random_state=0).fit(X, y).tree_
+    rows = X[:5]
+    whole = counterfactual(tree, rows, norm=norm)
+    free = counterfactual(tree, rows, norm=norm, integers=())
+    assert whole.found.all()
+    assert (np.rint(whole.after) == whole.after).all()
+    assert (whole.distance >= free.distance - 1e-9).all()
+    least = counterfactual(tree, rows, norm="l1")  # quickly found, and no shorter than the shortest
+    length = np.sqrt(np.square(least.constraints.sizes(least.before, least.after)).sum(axis=1))
+    if norm == "l2":
+        assert (whole.distance <= 1.5 * length).all()
+
+
+def test_dates_and_durations_come_back_as_they_were_given():
+    days = pd.date_range("2019-01-22", periods=40)
+    waits = pd.to_timedelta(np.arange(40), unit="h")
+    X = pd.DataFrame({"joined": days, "wait": waits, "member": np.arange(40) % 2 == 0})
+    y = np.arange(40) > 15
+    for name in ("joined", "wait"):
+        tree = GreedyTreeClassifier(max_depth=1).fit(X[[name, "member"]], y).tree_
+        changed = counterfactual(tree, X[[name, "member"]])
+        assert (tree.predict(changed.X) != y).all()
+        value = changed[0].x[name]
+        assert isinstance(value, datetime.datetime if name == "joined" else datetime.timedelta)
+        assert changed[0].x["member"] is True
+        assert tree.predict_one(changed[0].x)
+        beyond = counterfactual(tree, X[[name, "member"]], wanted=True)
+        assert beyond.found.all()
 
 
 def test_booleans_and_categories_keep_valid_values():

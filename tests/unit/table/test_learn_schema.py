@@ -37,10 +37,10 @@ def test_a_mixed_table_gives_one_feature_per_column():
     )
     schema = learn(frame, [1, 1, 2])
     assert [replace(feature, spread=()) for feature in schema.features] == [
-        Feature("mass", "numeric", center=2.0, scale=1.0, has_missing=True),
+        Feature("mass", "numeric", center=2.0, scale=1.0, has_missing=True, origin="integer"),
         Feature("species", "categorical", levels=("a", "b")),
         Feature("sex", "categorical", levels=("f", "m"), has_missing=True),
-        Feature("fixed", "numeric", center=7.0, scale=1.0),
+        Feature("fixed", "numeric", center=7.0, scale=1.0, origin="integer"),
         Feature("wild", "numeric", center=0.25, scale=0.5, origin="boolean"),
     ]
     assert schema.named
@@ -65,10 +65,13 @@ HOUR = datetime.timedelta(hours=1)
 @pytest.mark.parametrize(
     ("column", "origin"),
     [
-        ([1, 2], "number"),
+        ([1, 2], "integer"),
+        ([-3.0, 0.0], "integer"),
+        ([1.0, None], "integer"),
         ([1.5, None], "number"),
+        ([2.0**53, None], "number"),
         ([True, False], "boolean"),
-        ([True, 2], "number"),
+        ([True, 2], "integer"),
         ([DAY, None], "date"),
         ([DAY.date(), DAY.date()], "date"),
         ([HOUR, None], "duration"),
@@ -87,10 +90,25 @@ def test_the_origin_of_a_numeric_column_is_stored(column, origin):
         assert found(pa.table({"a": column})) == origin
 
 
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_fractions_of_rows_without_weight_do_not_count(form):
+    X = form(np.array([[1.0, 0.0], [0.5, 2.5], [3.0, nan], [0.0, 4.0]]))
+    whole = [feature.origin for feature in learn(X, [1, 0, 2, 1]).features]
+    assert whole == ["integer", "integer"]
+    assert [feature.origin for feature in learn(X).features] == ["number", "number"]
+
+
+def test_one_fraction_in_many_rows_makes_a_number():
+    X = np.arange(20_000.0)[:, None] * [1.0, 2.0]
+    X[-1, 0] += 0.25
+    assert [feature.origin for feature in learn(X).features] == ["number", "integer"]
+
+
 def test_the_type_of_an_array_determines_the_origin():
     for dtype, origin in [
         ("?", "boolean"),
-        ("i8", "number"),
+        ("i8", "integer"),
+        ("f4", "integer"),
         ("M8[D]", "date"),
         ("m8[h]", "duration"),
     ]:

@@ -159,6 +159,7 @@ def _entry(feature: Feature) -> str:
         return f"the code of a category, 0 to {len(feature.levels) - 1}"
     return {
         "number": "a number",
+        "integer": "a number",
         "boolean": "1 for true, 0 for false",
         "date": "seconds since 1970-01-01 (UTC)",
         "duration": "seconds",

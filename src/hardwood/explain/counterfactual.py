@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, get_args, overload
+from typing import Any, Literal, get_args, overload
 
 import numpy as np
 
@@ -28,9 +28,6 @@ from hardwood.table.restore import entries_of
 from hardwood.text.frames import Backend, make_frame
 from hardwood.text.numbers import format_quantity, plural
 from hardwood.text.terms import label_text
-
-if TYPE_CHECKING:
-    from hardwood._native import CounterfactualSearch
 
 Norm = Literal["l2", "l1", "l0"]
 

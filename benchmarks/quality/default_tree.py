@@ -108,6 +108,15 @@ def merge(path: Path, others: Iterable[Path]) -> int:
     return len(newest) - before
 
 
+def forget(path: Path, selection: Selection, *, only_failures: bool) -> None:
+    """Drop the selected units from a record, all of them or those without a result."""
+
+    def is_dropped(result: Result) -> bool:
+        return selection.has(result) and ("failure" in result or not only_failures)
+
+    keep(path, lambda record: not is_dropped(record.result))
+
+
 # --- printing ----------------------------------------------------------------------------------
 
 
@@ -115,7 +124,11 @@ def report(path: Path) -> bool:
     """Print all comparisons; return whether every floor is kept."""
     found = shares.Found.of(read(path))
     for section in shares.sections(found):
-        columns = [Column(name, name, words=True, width=8) for name in section.head]
+        widths = [max(map(len, cells)) for cells in zip(*section.rows, strict=True)]
+        columns = [
+            Column(name, name, words=True, width=width)
+            for name, width in zip(section.head, widths, strict=True)
+        ]
         table = Table(shares.NAME, section.title, columns, kept=False)
         for row in section.rows:
             table.add(**dict(zip(section.head, row, strict=True)))
@@ -124,42 +137,49 @@ def report(path: Path) -> bool:
     return bool(floors) and all(floor.is_kept for floor in floors)
 
 
+# --- the command line --------------------------------------------------------------------------
+
+
 def main() -> int:
     parser = _parser()
     arguments = parser.parse_args()
-    default_models = ("default", "accuracy", *LEARNERS) if arguments.learners else COMPARED
-    default_models = ("default",) if arguments.rows else default_models
-    selection = Selection(
-        tuple(arguments.tables),
-        tuple(arguments.models or default_models),
-        _QUICK_SPLITS if arguments.quick else arguments.splits,
-    )
-    if arguments.merge:
-        print(f"{merge(arguments.record, arguments.merge)} new units in {arguments.record}")
-        return 0
-    if arguments.forget:
-        keep(
-            arguments.record,
-            lambda record: (
-                not selection.has(record.result)
-                or (arguments.failures and "failure" not in record.result)
-            ),
-        )
-        return 0
+    record: Path = arguments.record
     if arguments.report:
-        return 0 if report(arguments.record) else 1
-    if not arguments.rows and not arguments.data:
-        parser.error("--data FOLDER is needed, or --rows")
-    known = generated_sources() if arguments.rows else sources(arguments.data)
-    if strange := [name for name in selection.tables if name not in known]:
-        parser.error(f"--tables: {', '.join(strange)} not among {', '.join(known)}")
-    units = units_of(known.values(), selection, arguments.threads, is_quick=arguments.quick)
-    with tempfile.TemporaryDirectory() as scratch:
-        path = Path(scratch) / RECORDED.name if arguments.quick else arguments.record
-        run(units, path, arguments)
-        if arguments.quick:
-            report(path)
+        return 0 if report(record) else 1
+    if arguments.merge:
+        print(f"{merge(record, arguments.merge)} new units in {record}")
+    elif arguments.forget:
+        forget(record, _selection(arguments), only_failures=arguments.failures)
+    else:
+        if not arguments.rows and not arguments.data:
+            parser.error("--data FOLDER is needed, or --rows")
+        known = generated_sources() if arguments.rows else sources(arguments.data)
+        if strange := [name for name in arguments.tables if name not in known]:
+            parser.error(f"--tables: {', '.join(strange)} not among {', '.join(known)}")
+        _run_selected(known.values(), arguments)
     return 0
+
+
+def _selection(arguments: argparse.Namespace) -> Selection:
+    models = COMPARED
+    if arguments.rows:
+        models = ("default",)
+    elif arguments.learners:
+        models = ("default", "accuracy", *LEARNERS)
+    n_splits = _QUICK_SPLITS if arguments.quick else arguments.splits
+    return Selection(tuple(arguments.tables), tuple(arguments.models or models), n_splits)
+
+
+def _run_selected(tables: Iterable[Source], arguments: argparse.Namespace) -> None:
+    is_quick = arguments.quick
+    units = units_of(tables, _selection(arguments), arguments.threads, is_quick=is_quick)
+    if not is_quick:
+        run(units, arguments.record, arguments)
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(scratch) / RECORDED.name
+        run(units, path, arguments)
+        report(path)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -86,7 +86,7 @@ def read_known_rows(
     model: Model, path: Path, table: Path, target: str, weight: str | None
 ) -> KnownRows:
     """Read the rows of a table that have a target."""
-    data = read_table(table)
+    data = read_table(table, model=model, target=target)
     names = target_columns(model, data, target, table, path)
     rows, truth = known_targets(model, data, names, table)
     weights = None if weight is None else read_weights(data, weight, table)[rows]

@@ -92,7 +92,7 @@ def export(
     notes = Notes()
     opened = open_hardened(model, "an export", notes)
     with notes.collecting():
-        rows = None if data is None else read_table(data)
+        rows = None if data is None else read_table(data, model=opened)
         if output is None:
             content = exporter(opened, None, data=rows, **options)
         else:

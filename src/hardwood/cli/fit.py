@@ -184,7 +184,7 @@ def read_dataset(request: Request, rng: np.random.Generator) -> Dataset:
     Rows without a target, rows of weight 0, and columns of identifiers are left out.
     """
     path = request.path
-    table = read_table(path)
+    table = read_table(path, target=request.target, task=request.task)
     n_table_rows = table.num_rows
     weights = np.ones(table.num_rows)
     if request.weight is not None:

@@ -48,14 +48,16 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
 
 
 class Notes:
-    """Warnings of the package during a command: collected, and printed to stderr as they come."""
+    """Warnings of the package during a command: collected, and printed to stderr, each once."""
 
     def __init__(self) -> None:
         self.messages: list[str] = []
         self.was_interrupted = False
 
     def add(self, message: str) -> None:
-        """Collect a note and print it."""
+        """Collect a note and print it, unless it was printed already."""
+        if message in self.messages:
+            return
         self.messages.append(message)
         typer.echo(f"note: {message}", err=True)
 

@@ -68,7 +68,7 @@ def predict(
         check_format(output)
     notes = Notes()
     with notes.collecting():
-        rows = read_table(table)
+        rows = read_table(table, model=opened)
         options = {"n_jobs": jobs} | ({} if path is None else {"path": path})
         predictions = prediction_table(opened, rows, keep or [], table, with_proba=proba, **options)
     if output is not None:

@@ -175,6 +175,7 @@ def prune(
         pruned, rewritten = _pruned(tree, train, valid, plan)
         smaller = _with_record(pruned, tree, table, rows, plan)
         scores = [[] if valid.truth is None else _scores(t, valid, seed) for t in (tree, smaller)]
+        sizes = [_sizes(t, valid) for t in (tree, smaller)]
     if plan.validation_fraction is not None and was_learned_from(tree, table, n_table_rows):
         notes.add(
             f"{model} was probably learned from {table.name} (same name, same number of rows): on "
@@ -188,13 +189,13 @@ def prune(
             "task": tree.task,
             "n_rows": len(train),
             "n_validation": 0 if plan.validation_fraction is None else len(valid),
-            "before": _sizes(tree, valid) | {"scores": scores_json(scores[0])},
-            "after": _sizes(smaller, valid) | {"scores": scores_json(scores[1])},
+            "before": sizes[0] | {"scores": scores_json(scores[0])},
+            "after": sizes[1] | {"scores": scores_json(scores[1])},
             "notes": notes.messages,
         }
         print_json(outcome | _readable_json(rewritten))
         return
-    _print_outcome(tree, smaller, valid, scores, plan)
+    _print_outcome(valid, sizes, scores, plan)
     if rewritten is not None:
         print_text(f"{rewritten}\n")
     print_text(f"Wrote {output}   (to read it: hardwood describe {output})")
@@ -224,7 +225,7 @@ def _read_rows(
 
     Also returns the number of rows in the table.
     """
-    table = read_table(path)
+    table = read_table(path, model=tree, target=target)
     weights = np.ones(table.num_rows) if weight is None else read_weights(table, weight, path)
     rows = PruningRows(table, weights, None)
     if target is not None:
@@ -339,13 +340,11 @@ def _size(value: float) -> str:
 
 
 def _print_outcome(
-    tree: ObliqueTree,
-    smaller: ObliqueTree,
     valid: PruningRows,
+    sizes: list[dict[str, float]],
     scores: list[list[Score]],
     plan: PruningPlan,
 ) -> None:
-    sizes = [_sizes(t, valid) for t in (tree, smaller)]
     lines = [[words, *(_size(size[name]) for size in sizes)] for name, words in _WORDS.items()]
     lines += [
         [a.name, format_number(a.value), format_number(b.value)]

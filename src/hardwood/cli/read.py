@@ -8,7 +8,6 @@ count the rows are only noted, because a measurement can look the same.
 from __future__ import annotations
 
 import re
-import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -19,8 +18,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from hardwood.atomic_file import whole_file
+from hardwood.cli.csv_file import ColumnKinds, first_line, read_csv
 from hardwood.cli.errors import CommandError, check_readable, did_you_mean
-from hardwood.errors import TableError, TableWarning
+from hardwood.errors import TableError, warn_about_table
+from hardwood.table.levels import in_learned_type
 from hardwood.table.target import MIN_ROWS_PER_CLASS, are_whole, positions, suggested_task
 from hardwood.table.weights import weight_of_rows
 from hardwood.text.numbers import shortened
@@ -37,10 +38,6 @@ TaskKind = Literal["classification", "regression"]
 _PARQUET_MAGIC = b"PAR1"
 _PARQUET_SUFFIXES = (".parquet", ".pq")
 _CSV_SUFFIX = ".csv"
-_DELIMITERS = ",;\t|"
-_HEAD_BYTES = 1 << 16
-_BLOCK_BYTES = (1 << 20, 1 << 24, 1 << 27, 1 << 30)
-_TOO_LONG_FOR_A_BLOCK = ("straddling object", "Empty CSV file or block")
 
 MIN_ROWS = 51  # in fewer rows, all values of a text column may differ by chance
 MIN_DISTINCT = 0.95  # a few repeated values are allowed (a customer who came twice)
@@ -78,16 +75,34 @@ def open_hardened(path: Path, what: str, notes: Notes) -> ObliqueTree | ObliqueF
     return model.harden()
 
 
-def read_table(path: Path) -> pa.Table:
+def read_table(
+    path: Path, *, model: Model | None = None, target: str | None = None, task: str = "auto"
+) -> pa.Table:
     """Read a CSV or Parquet file into an Arrow table with distinct names and at least one row.
 
     Parquet is recognized by its first bytes; anything else is read as CSV. The separator is comma,
     semicolon, tab or bar, whichever is most frequent in the header; with semicolons, numbers may
     have decimal commas. `.csv.gz` files are decompressed. Empty values, `NA`, `NaN`, `null` and the
     like are missing. Columns without a name are left out, with a warning.
+
+    Parameters
+    ----------
+    model
+        The model that the table is for: columns of a CSV file that it learned as text are text.
+        Without a model, integers with leading zeros are text, with a warning.
+    target, task
+        The options ``--target`` and ``--task``.
     """
     check_readable(path, "a CSV or Parquet file")
-    table = _read_parquet(path) if _starts_with(path, _PARQUET_MAGIC) else _read_csv(path)
+    if _starts_with(path, _PARQUET_MAGIC):
+        table = _read_parquet(path)
+    else:
+        table, codes = read_csv(path, lambda names: _column_kinds(names, model, target, task))
+        for name, code in codes.items() if model is None else ():
+            warn_about_table(
+                f"'{shortened(name)}' is read as text, because it has integers with leading zeros "
+                f"such as {shortened(code)}"
+            )
     table = _drop_unnamed(table, path)
     repeated = [name for name, count in Counter(table.column_names).items() if count > 1]
     if repeated:
@@ -96,6 +111,27 @@ def read_table(path: Path) -> pa.Table:
     if table.num_rows == 0:
         raise CommandError(f"{path} has a header but no rows.")
     return table
+
+
+def _column_kinds(
+    names: Sequence[str], model: Model | None, target: str | None, task: str
+) -> ColumnKinds:
+    """Return what a model, or the options for one, say about the columns of a file."""
+    targets = set() if target is None else {target, *map(str.strip, target.split(","))}
+    if model is None:
+        return ColumnKinds(numbers=targets if task == "regression" else frozenset())
+    targets |= set(model.target_names or ())
+    schema = model.schema
+    known = schema.names if schema.named else names  # otherwise by position
+    features = dict(zip(known, schema.features, strict=False))
+    text = {name for name, feature in features.items() if _are_text(feature.levels)}
+    if _are_text(model.classes):
+        text |= targets
+    return ColumnKinds(text, (features.keys() | targets) - text)
+
+
+def _are_text(values: Sequence[Any] | None) -> bool:
+    return bool(values) and all(isinstance(value, str) for value in values or ())
 
 
 def without_columns(table: pa.Table, names: Iterable[str], path: Path) -> pa.Table:
@@ -154,118 +190,7 @@ def _read_parquet(path: Path) -> pa.Table:
     try:
         return parquet.ParquetFile(path).read()
     except (pa.ArrowInvalid, OSError) as error:
-        raise CommandError(f"{path} is a damaged Parquet file: {_first_line(error)}") from error
-
-
-def _read_csv(path: Path) -> pa.Table:
-    head = _head(path)
-    if not head.strip():
-        raise CommandError(f"{path} is empty; expected a CSV file with a header.")
-    if b"\0" in head:
-        raise CommandError(
-            f"{path} contains binary data; expected a CSV or Parquet file. "
-            "Save spreadsheets and UTF-16 text as UTF-8 CSV first."
-        )
-    delimiter = _delimiter(head)
-    table = _parse_csv(path, delimiter, decimal_point=".")
-    if delimiter == ";" and _has_decimal_commas(table):
-        table = _parse_csv(path, delimiter, decimal_point=",")
-    return table
-
-
-def _parse_csv(path: Path, delimiter: str, decimal_point: str) -> pa.Table:
-    import pyarrow as pa
-
-    try:
-        table = _parse_blocks(path, delimiter, decimal_point)
-        names = table.column_names
-    except UnicodeDecodeError as error:
-        raise CommandError(f"The header of {path} is not UTF-8 text; {_UTF8_ADVICE}") from error
-    except pa.ArrowInvalid as error:
-        raise CommandError(f"{path} cannot be read as CSV: {_first_line(error)}") from error
-    for name, column in zip(names, table.columns, strict=True):
-        if pa.types.is_binary(column.type):
-            raise CommandError(
-                f"Column '{shortened(name)}' of {path} is not UTF-8 text; {_UTF8_ADVICE}"
-            )
-    return table
-
-
-def _parse_blocks(path: Path, delimiter: str, decimal_point: str) -> pa.Table:
-    """Parse in Arrow's blocks of 1 MB, or in larger ones if a row does not fit."""
-    import pyarrow as pa
-    from pyarrow import csv
-
-    n_bytes: int | None = None
-    for block_bytes in _BLOCK_BYTES:
-        try:
-            return csv.read_csv(
-                path,
-                read_options=csv.ReadOptions(block_size=block_bytes),
-                parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-                convert_options=csv.ConvertOptions(
-                    strings_can_be_null=True, decimal_point=decimal_point
-                ),
-            )
-        except pa.ArrowInvalid as error:
-            if not any(words in str(error) for words in _TOO_LONG_FOR_A_BLOCK):
-                raise
-            n_bytes = _checked_size(path) if n_bytes is None else n_bytes
-            if n_bytes <= block_bytes:
-                raise
-    raise CommandError(f"{path} has a row of more than {_BLOCK_BYTES[-1] >> 30} GB.")
-
-
-def _checked_size(path: Path) -> int:
-    """Return the uncompressed size in bytes of a file with a very long row.
-
-    Raises CommandError if a quote is not closed: the rest of the file would be one value.
-    """
-    import pyarrow as pa
-
-    n_bytes = n_quotes = 0
-    with pa.input_stream(str(path), compression="detect") as stream:
-        while block := stream.read(_BLOCK_BYTES[0]):
-            n_bytes += len(block)
-            n_quotes += block.count(b'"')
-    if n_bytes > _BLOCK_BYTES[0] and n_quotes % 2:
-        raise CommandError(
-            f"{path} has a value of more than 1 MB and an odd number of quotation marks: a "
-            "quoted value is not closed."
-        )
-    return n_bytes
-
-
-_UTF8_ADVICE = "save the file as UTF-8 (in a spreadsheet: 'CSV UTF-8')."
-
-
-def _head(path: Path) -> bytes:
-    import pyarrow as pa
-
-    try:
-        with pa.input_stream(str(path), compression="detect") as stream:
-            return stream.read(_HEAD_BYTES)
-    except OSError as error:
-        raise CommandError(f"{path} cannot be read: {_first_line(error)}") from error
-
-
-def _delimiter(head: bytes) -> str:
-    """Return the most frequent separator in the header, outside quotes; a comma if in doubt."""
-    header = head.lstrip(b"\r\n").splitlines()[0].decode("utf-8", errors="replace")
-    outside_quotes = "".join(header.split('"')[::2])
-    return max(_DELIMITERS, key=outside_quotes.count)
-
-
-def _has_decimal_commas(table: pa.Table) -> bool:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    for column in table.columns:
-        if pa.types.is_string(column.type) and column.null_count < len(column):
-            matches = pc.match_substring_regex(column, r"^[+-]?\d+,\d+([eE][+-]?\d+)?$|^[+-]?\d+$")
-            if pc.all(matches).as_py():
-                return True
-    return False
+        raise CommandError(f"{path} is a damaged Parquet file: {first_line(error)}") from error
 
 
 def _drop_unnamed(table: pa.Table, path: Path) -> pa.Table:
@@ -274,17 +199,10 @@ def _drop_unnamed(table: pa.Table, path: Path) -> pa.Table:
     if not unnamed:
         return table
     places = ", ".join(str(i + 1) for i in unnamed[:8]) + (", ..." if len(unnamed) > 8 else "")
-    warnings.warn(
-        f"{path}: column {places} has no name and is left out (often the row number from pandas)",
-        TableWarning,
-        stacklevel=3,
+    warn_about_table(
+        f"{path}: column {places} has no name and is left out (often the row number from pandas)"
     )
     return table.select([i for i, name in enumerate(names) if name.strip()])
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0] if len(lines[0]) <= 300 else lines[0][:300] + " ..."
 
 
 def identifiers(features: pa.Table, wanted: Collection[str] = ()) -> list[str]:
@@ -302,20 +220,16 @@ def identifiers(features: pa.Table, wanted: Collection[str] = ()) -> list[str]:
             if share >= MIN_DISTINCT:
                 found.append(name)
                 often = "every row" if share == 1 else "nearly every row"
-                _warn(
+                warn_about_table(
                     f"'{name}' has a different text in {often} and is left out as an identifier; "
                     f"to keep it: --use {_quoted(name)}"
                 )
         elif _seems_to_count_rows(name, column):
-            _warn(
+            warn_about_table(
                 f"'{name}' has a different whole number in every row; if it is an identifier, "
                 f"leave it out: --drop {_quoted(name)}"
             )
     return found
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, TableWarning, stacklevel=3)
 
 
 def _quoted(name: str) -> str:
@@ -477,12 +391,15 @@ def read_weights(table: pa.Table, name: str, path: Path) -> np.ndarray:
 def as_labels(values: np.ndarray, classes: Sequence[Any] | None) -> np.ndarray:
     """Convert the labels of a file to the type of a model's classes.
 
-    A file does not say whether its 1, 2, 3 were text when the model was learned; if the classes are
-    text, the labels become text.
+    A file does not say whether its 1, 2, 3 were text when the model was learned.
     """
-    if not classes or not all(isinstance(label, str) for label in classes):
+    distinct = tuple(dict.fromkeys(values.tolist()))
+    origin = "boolean" if values.dtype.kind == "b" else "number"
+    converted = in_learned_type(distinct, tuple(classes or ()), origin)
+    if converted is None or converted == distinct:
         return values
-    return np.array([str(value) for value in values.tolist()], dtype=object)
+    label = dict(zip(distinct, converted, strict=True))
+    return np.array([label[value] for value in values.tolist()], dtype=object)
 
 
 def label_positions(values: np.ndarray, classes: Sequence[Any]) -> np.ndarray:

@@ -76,7 +76,7 @@ def show(
 def _rows(model: Any, path: Path, data: Path, target: str | None, notes: Notes) -> tuple[Any, Any]:
     """Read a table, and its targets if it has them."""
     if target is None:
-        table = read_table(data)
+        table = read_table(data, model=model)
         names = model.target_names
         if not names or not set(names) <= set(table.column_names):
             return table, None

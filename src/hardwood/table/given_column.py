@@ -70,6 +70,8 @@ class GivenColumn:
             return self._numbers_of_levels(self.levels, feature.origin)
         if _UNIT[self.origin] != _UNIT[feature.origin] and not np.isnan(self.values).all():
             self._check_unit(feature)
+        if feature.origin == "boolean" and self.origin != "boolean":
+            self._check_boolean()
         return None
 
     def codes(self, feature: Feature) -> np.ndarray | None:
@@ -115,6 +117,15 @@ class GivenColumn:
             f"{self.label} holds the text {levels[int(self.values[row])]!r:.60} at row {row}, "
             f"where the model learned from {_LEARNED_FROM[learned]}"
         )
+
+    def _check_boolean(self) -> None:
+        """Warn of other numbers than 0 and 1 where the model learned booleans."""
+        is_other = ~np.isnan(self.values) & (self.values != 0) & (self.values != 1)
+        if is_other.any():
+            warn_about_table(
+                f"{self.label} holds other numbers than 0 and 1, where the model learned true and "
+                "false"
+            )
 
     def _check_unit(self, feature: Feature) -> None:
         """Warn of numbers that are no seconds where the model learned dates, and the reverse.

@@ -437,8 +437,8 @@ class _Search:
                 rows.matrix[left],
                 low[left],
                 high[left],
-                columns[left],
-                sides[left],
+                columns=columns[left],
+                sides=sides[left],
                 margin=margin,
                 everywhere=everywhere,
             )
@@ -449,13 +449,7 @@ class _Search:
         return after, found, is_exact
 
     def _nearest(
-        self,
-        X: np.ndarray,
-        low: np.ndarray,
-        high: np.ndarray,
-        *columns_and_sides: np.ndarray,
-        margin: float,
-        everywhere: bool,
+        self, X: np.ndarray, low: np.ndarray, high: np.ndarray, **how: Any
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return changed rows, which of them were found, and which results are proven.
 
@@ -464,24 +458,26 @@ class _Search:
         which is quickly found, is about as short. No shorter change has a part beyond its length.
         """
         constraints = self.constraints
-        rest = (*columns_and_sides, margin, everywhere)
         if self.norm != "l2" or not (constraints.kind == WHOLE).any():
-            return self._solve(self.norm, constraints.cost, X, low, high, *rest)
-        first, found, _ = self._solve("l1", constraints.cost**2, X, low, high, *rest)
+            return self._solve(X, low, high, norm=self.norm, cost=constraints.cost, **how)
+        first, found, _ = self._solve(X, low, high, norm="l1", cost=constraints.cost**2, **how)
         length = np.where(found, _length(constraints.sizes(X, first)), np.inf)
         reach = length[:, None] * (1 + _LITTLE) / constraints.cost
         low, high = np.fmax(low, X - reach), np.fmin(high, X + reach)
-        second, is_found, is_exact = self._solve("l2", constraints.cost, X, low, high, *rest)
+        second, is_found, is_exact = self._solve(
+            X, low, high, norm="l2", cost=constraints.cost, **how
+        )
         is_shorter = is_found & (_length(constraints.sizes(X, second)) < length)
         return np.where(is_shorter[:, None], second, first), found | is_found, is_exact
 
     def _solve(
         self,
-        norm: Norm,
-        cost: np.ndarray,
         X: np.ndarray,
         low: np.ndarray,
         high: np.ndarray,
+        *,
+        norm: Norm,
+        cost: np.ndarray,
         columns: np.ndarray,
         sides: np.ndarray,
         margin: float,

@@ -28,7 +28,7 @@ from hardwood.show.text import leaf_text
 from hardwood.table import encode_row
 from hardwood.text.blocks import Block, Text, TextTable
 from hardwood.text.frames import columns_of
-from hardwood.text.numbers import format_number, plural
+from hardwood.text.numbers import Digits, format_number, plural
 from hardwood.text.report import Report
 
 if TYPE_CHECKING:
@@ -263,7 +263,7 @@ class ForestPath(Report):
 
 
 def path(
-    model: Any, x: Any, *, X: Any = None, max_terms: int | None = 4, digits: int | None = 3
+    model: Any, x: Any, *, X: Any = None, max_terms: int | None = 4, digits: Digits = "auto"
 ) -> TreePath | ForestPath:
     """List the decisions that lead to the prediction for a row.
 
@@ -331,7 +331,7 @@ class _DecisionWriter:
     row: np.ndarray
     data: np.ndarray | None
     max_terms: int | None
-    digits: int | None
+    digits: Digits
 
     def tree_path(self, tree: ObliqueTree, table: Any) -> TreePath:
         """Return the path through a tree of the row, which was read from ``table``."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from hardwood.model.kinds.forest import ObliqueForest
     from hardwood.model.kinds.tree import ObliqueTree
     from hardwood.show.page import Page
+    from hardwood.text.numbers import Digits
 
 # The attributes in which fitted estimators store their model.
 MODEL_ATTRIBUTES = ("tree_", "forest_", "ensemble_", "model_")
@@ -336,7 +337,7 @@ class Model(ABC):
         *,
         max_depth: int | None = None,
         max_terms: int | None = 4,
-        digits: int | None = 3,
+        digits: Digits = "auto",
     ) -> str:
         """Return the model as readable text.
 
@@ -352,7 +353,8 @@ class Model(ABC):
             Number of terms to show per split, the largest first; the text says how many are left
             out. ``None`` shows all.
         digits
-            Significant digits; ``None`` writes numbers in full.
+            Significant digits. By default, numbers of at most nine digits are written in full and
+            others with three digits; ``None`` writes all in full, and dates as seconds.
         """
         from hardwood.show.text import tree_text
 
@@ -510,7 +512,7 @@ class SingleTree(Model):
         *,
         max_depth: int | None = 4,
         max_terms: int | None = 4,
-        digits: int | None = 3,
+        digits: Digits = "auto",
         fontsize: float = 9.0,
     ) -> Axes:
         """Draw the tree with matplotlib.
@@ -537,7 +539,7 @@ class Ensemble(Model):
         max_trees: int | None = 3,
         max_depth: int | None = None,
         max_terms: int | None = 4,
-        digits: int | None = 3,
+        digits: Digits = "auto",
     ) -> str:
         """Return the model as readable text.
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hardwood.model.kinds.policy_tree import PolicyTree
     from hardwood.model.kinds.tree import ObliqueTree
     from hardwood.table import Schema
+    from hardwood.text.numbers import Digits
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ class _WeightedSum(ABC):
         """Terms with nonzero weights, the most important first (ties by column)."""
         return terms_of(self.tree, self.weights)
 
-    def _formula(self, constant: float, max_terms: int | None, digits: int | None) -> str:
+    def _formula(self, constant: float, max_terms: int | None, digits: Digits) -> str:
         from hardwood.text.formula import formula
 
         written = formula(
@@ -160,7 +161,7 @@ class Split(_WeightedSum):
         """The condition as text, with its four largest terms."""
         return self.describe()
 
-    def describe(self, *, max_terms: int | None = 4, digits: int | None = 3) -> str:
+    def describe(self, *, max_terms: int | None = 4, digits: Digits = "auto") -> str:
         """Return the condition as text; ``None`` shows all terms, or numbers in full."""
         from hardwood.text.condition import condition
 
@@ -197,7 +198,7 @@ class Branch(_WeightedSum):
         """Weighted number of training samples that took this branch, if known."""
         return _count(self.tree, self.node)
 
-    def describe(self, *, max_terms: int | None = 4, digits: int | None = 3) -> str:
+    def describe(self, *, max_terms: int | None = 4, digits: Digits = "auto") -> str:
         """Return the score as text; ``None`` shows all terms, or numbers in full."""
         return self._formula(self.bias, max_terms, digits)
 
@@ -240,7 +241,7 @@ class PolicySplit:
         """The split as text, with the four largest terms of each score."""
         return self.describe()
 
-    def describe(self, *, max_terms: int | None = 4, digits: int | None = 3) -> str:
+    def describe(self, *, max_terms: int | None = 4, digits: Digits = "auto") -> str:
         """Return the split as one line: a condition for two branches, or all scores."""
         from hardwood.show.text import split_line
 
@@ -291,7 +292,7 @@ class LinearLeaf(_WeightedSum):
         """The score as text, with its four largest terms."""
         return self.describe()
 
-    def describe(self, *, max_terms: int | None = 4, digits: int | None = 3) -> str:
+    def describe(self, *, max_terms: int | None = 4, digits: Digits = "auto") -> str:
         """Return the score as text; ``None`` shows all terms, or numbers in full."""
         return self._formula(self.value, max_terms, digits)
 

@@ -29,6 +29,7 @@ from hardwood.text.leaf import (
     outputs_left_out,
     says_equations,
 )
+from hardwood.text.numbers import Digits
 from hardwood.text.terms import check_options, left_out_text
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def plot_tree(
     *,
     max_depth: int | None = 4,
     max_terms: int | None = 4,
-    digits: int | None = 3,
+    digits: Digits = "auto",
     fontsize: float = 9.0,
 ) -> Axes:
     """Draw a tree; arguments as in :meth:`hardwood.ObliqueTree.plot`.
@@ -131,7 +132,7 @@ def pyplot() -> Any:
 # Content of the boxes
 
 
-def _root_box(tree: Tree, max_depth: int | None, max_terms: int | None, digits: int | None) -> Box:
+def _root_box(tree: Tree, max_depth: int | None, max_terms: int | None, digits: Digits) -> Box:
     """Return the box of the root, with those of all other nodes below it."""
     nodes, fills = Nodes(tree), leaf_fills(tree)
     above = Box([], None, None, 0)
@@ -162,7 +163,7 @@ def _root_box(tree: Tree, max_depth: int | None, max_terms: int | None, digits: 
 
 
 def _split_lines(
-    branches: Sequence[Split | Branch], max_terms: int | None, digits: int | None
+    branches: Sequence[Split | Branch], max_terms: int | None, digits: Digits
 ) -> list[str]:
     """Write the condition of two branches, or the numbered scores of more, as lines of a box."""
     if len(branches) == 1:
@@ -191,7 +192,7 @@ def condition_lines(words: Phrase) -> list[str]:
     return lines
 
 
-def leaf_lines(tree: Tree, leaf: int, max_terms: int | None, digits: int | None) -> list[str]:
+def leaf_lines(tree: Tree, leaf: int, max_terms: int | None, digits: Digits) -> list[str]:
     """Write the prediction of a leaf."""
     if isinstance(tree, ObliqueTree) and says_equations(tree):
         return _equation_lines(tree, leaf, max_terms, digits)
@@ -206,7 +207,7 @@ def leaf_lines(tree: Tree, leaf: int, max_terms: int | None, digits: int | None)
 
 
 def _equation_lines(
-    tree: ObliqueTree, leaf: int, max_terms: int | None, digits: int | None
+    tree: ObliqueTree, leaf: int, max_terms: int | None, digits: Digits
 ) -> list[str]:
     lines: list[str] = []
     for equation in leaf_equations(tree, leaf, max_terms=max_terms, digits=digits):

@@ -26,7 +26,7 @@ from hardwood.text.leaf import (
     outputs_left_out,
     says_equations,
 )
-from hardwood.text.numbers import format_digits, format_quantity, plural
+from hardwood.text.numbers import Digits, format_digits, format_quantity, plural
 from hardwood.text.terms import check_options, name_text
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def tree_text(
     *,
     max_depth: int | None = None,
     max_terms: int | None = 4,
-    digits: int | None = 3,
+    digits: Digits = "auto",
 ) -> str:
     """Write a tree of any kind; arguments as in :meth:`hardwood.ObliqueTree.to_text`."""
     check_options(max_terms, digits)
@@ -95,7 +95,7 @@ def trees_text(model: Trees, *, max_trees: int | None = 3, **options: Any) -> st
     """
     n, head = model.n_trees, summary(model) + "\n"
     if isinstance(model, TreeEnsemble):
-        head += _softness_meaning(model, options.get("digits", 3)) + "\n"
+        head += _softness_meaning(model, options.get("digits", "auto")) + "\n"
     parts = [head]
     n_shown = n if max_trees is None else min(max(max_trees, 0), n)
     for i in range(n_shown):
@@ -157,7 +157,7 @@ def _latent_summary(model: LatentTreeModel) -> str:
     )
 
 
-def _softness_meaning(ensemble: TreeEnsemble, digits: int | None) -> str:
+def _softness_meaning(ensemble: TreeEnsemble, digits: Digits) -> str:
     """Explain what a condition means in a soft tree."""
     if ensemble.activation == "logistic":
         unit = format_digits(ensemble.gamma, digits)
@@ -173,7 +173,7 @@ def _softness_meaning(ensemble: TreeEnsemble, digits: int | None) -> str:
     )
 
 
-def split_line(split: PolicySplit, *, max_terms: int | None, digits: int | None) -> str:
+def split_line(split: PolicySplit, *, max_terms: int | None, digits: Digits) -> str:
     """Write a split on one line: the condition of the second of two branches, or all scores."""
     branches = split.branches
     if len(branches) == 1:
@@ -247,7 +247,7 @@ class _Writer(ABC):
 
     root = 0
 
-    def __init__(self, max_terms: int | None, digits: int | None) -> None:
+    def __init__(self, max_terms: int | None, digits: Digits) -> None:
         self.max_terms, self.digits = max_terms, digits
 
     @abstractmethod
@@ -274,7 +274,7 @@ class _Writer(ABC):
 class _TreeWriter(_Writer):
     """Writes an oblique tree or a policy tree."""
 
-    def __init__(self, tree: Tree, max_terms: int | None, digits: int | None) -> None:
+    def __init__(self, tree: Tree, max_terms: int | None, digits: Digits) -> None:
         super().__init__(max_terms, digits)
         self.tree, self.nodes = tree, Nodes(tree)
         self.root = self.nodes.root
@@ -350,7 +350,7 @@ class _TreeWriter(_Writer):
 class _LatentWriter(_Writer):
     """Writes a latent tree: its splits, and the activity of its nodes."""
 
-    def __init__(self, model: LatentTreeModel, max_terms: int | None, digits: int | None) -> None:
+    def __init__(self, model: LatentTreeModel, max_terms: int | None, digits: Digits) -> None:
         super().__init__(max_terms, digits)
         self.model = model
         self.activity = dict(zip(model.nodes.tolist(), model.activity.tolist(), strict=True))
@@ -384,7 +384,7 @@ class _LatentWriter(_Writer):
 
 
 def leaf_text(
-    tree: ObliqueTree, leaf: int, *, max_terms: int | None = 4, digits: int | None = 3
+    tree: ObliqueTree, leaf: int, *, max_terms: int | None = 4, digits: Digits = "auto"
 ) -> str:
     """Write the prediction of a leaf on one line, with its probability and number of samples."""
     count = Nodes(tree).count(~leaf)
@@ -394,7 +394,7 @@ def leaf_text(
     return "; ".join(_equation_lines(tree, equations, count))
 
 
-def _prediction_text(tree: Tree, leaf: int, count: float | None, digits: int | None) -> str:
+def _prediction_text(tree: Tree, leaf: int, count: float | None, digits: Digits) -> str:
     """Write the prediction of a constant leaf, with its probability and number of samples."""
     notes = []
     if tree.classes is not None:
@@ -425,7 +425,7 @@ def count_text(count: float) -> str:
     return str(int(count)) if count < 1e15 and count == int(count) else format_digits(count, 4)
 
 
-def _average(schema: Schema, i: int, digits: int | None) -> str:
+def _average(schema: Schema, i: int, digits: Digits) -> str:
     feature = schema.features[i]
     spread = float(schema.column_spread[schema.first_column[i]])
     text = format_quantity(feature.center, feature.origin, digits, spread=spread)

@@ -20,7 +20,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from hardwood.text.numbers import format_digits, format_quantity
+from hardwood.text.numbers import Digits, format_digits, format_quantity
 from hardwood.text.terms import (
     check_options,
     exact_sum,
@@ -73,7 +73,7 @@ class Phrase:
         return " ".join(words)
 
 
-def condition(split: Split | Branch, *, max_terms: int | None = 4, digits: int | None = 3) -> str:
+def condition(split: Split | Branch, *, max_terms: int | None = 4, digits: Digits = "auto") -> str:
     """Return the condition under which a row goes right at ``split``.
 
     Parameters
@@ -83,12 +83,13 @@ def condition(split: Split | Branch, *, max_terms: int | None = 4, digits: int |
     max_terms
         Number of terms to show, the most important first; ``None`` shows all.
     digits
-        Significant digits of weights; ``None`` writes numbers in full, and dates as seconds.
+        Significant digits of numbers; "auto": all of short numbers, three of others. ``None``
+        writes numbers in full, and dates as seconds.
     """
     return phrase(split, max_terms=max_terms, digits=digits).line()
 
 
-def phrase(split: Split | Branch, *, max_terms: int | None, digits: int | None) -> Phrase:
+def phrase(split: Split | Branch, *, max_terms: int | None, digits: Digits) -> Phrase:
     """Return the condition of a split in parts; see :func:`condition`."""
     check_options(max_terms, digits)
     terms = split.terms
@@ -105,7 +106,7 @@ def phrase(split: Split | Branch, *, max_terms: int | None, digits: int | None) 
 
 
 def _inequality(
-    split: Split | Branch, terms: tuple[Term, ...], max_terms: int | None, digits: int | None
+    split: Split | Branch, terms: tuple[Term, ...], max_terms: int | None, digits: Digits
 ) -> Phrase:
     if len(terms) == 1:
         return _bound(split, terms[0], digits)
@@ -123,7 +124,7 @@ def _inequality(
     )
 
 
-def _bound(split: Split | Branch, term: Term, digits: int | None) -> Phrase:
+def _bound(split: Split | Branch, term: Term, digits: Digits) -> Phrase:
     """Write w x >= t as x >= t / w, which is most readable."""
     threshold = exact_sum([term.center, -split.bias / term.weight])
     spread = float(split.tree.schema.column_spread[term.column])
@@ -139,7 +140,7 @@ def _relation(first: Term) -> str:
     return ">=" if first.weight > 0 else "<="
 
 
-def _with_missing(split: Split | Branch, digits: int | None) -> Phrase:
+def _with_missing(split: Split | Branch, digits: Digits) -> Phrase:
     """Return the condition of a split on one number and its missing indicator."""
     number_term, flag = sorted(split.terms, key=lambda term: term.kind == "missing")
     words = "or missing" if split.bias + flag.weight >= 0 else "and not missing"

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hardwood.text.numbers import format_digits
+from hardwood.text.numbers import Digits, format_digits
 from hardwood.text.terms import (
     WrittenTerm,
     check_options,
@@ -55,7 +55,7 @@ def formula(
     value: float,
     *,
     max_terms: int | None = 4,
-    digits: int | None = 3,
+    digits: Digits = "auto",
 ) -> Formula:
     """Format ``value`` plus centered terms.
 
@@ -70,7 +70,8 @@ def formula(
     max_terms
         Number of terms to show; ``None`` shows all.
     digits
-        Significant digits of weights; ``None`` writes numbers in full, and dates as seconds.
+        Significant digits of numbers; "auto": all of short numbers, three of others. ``None``
+        writes numbers in full, and dates as seconds.
     """
     check_options(max_terms, digits)
     shown = terms[:max_terms]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from hardwood.text.formula import Formula, formula
-from hardwood.text.numbers import format_digits
+from hardwood.text.numbers import Digits, format_digits
 from hardwood.text.terms import label_text, name_text
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def _class_text(tree: Tree, i: int) -> str:
     return f"{what} {label_text(tree.classes[i])}"
 
 
-def leaf_labels(tree: Tree, leaf: int, *, digits: int | None) -> list[str]:
+def leaf_labels(tree: Tree, leaf: int, *, digits: Digits) -> list[str]:
     """Return the predicted labels with their probabilities; if none, the most probable one."""
     shares = tree.values[leaf]
     yes = np.flatnonzero(shares >= YES).tolist()
@@ -52,12 +52,12 @@ def leaf_labels(tree: Tree, leaf: int, *, digits: int | None) -> list[str]:
     return texts
 
 
-def _label_share(tree: Tree, i: int, share: float, digits: int | None) -> str:
+def _label_share(tree: Tree, i: int, share: float, digits: Digits) -> str:
     name = str(i) if tree.target_names is None else name_text(tree.target_names[i])
     return f"{name} (p = {format_digits(share, digits)})"
 
 
-def leaf_values(tree: Tree, leaf: int, *, digits: int | None) -> list[str]:
+def leaf_values(tree: Tree, leaf: int, *, digits: Digits) -> list[str]:
     """Return the outputs of a leaf, with names if known and enough digits to distinguish leaves."""
     with np.errstate(over="ignore", invalid="ignore"):
         spreads = tree.values.std(axis=0).tolist()
@@ -103,7 +103,7 @@ def says_equations(tree: Tree) -> bool:
 
 
 def leaf_equations(
-    tree: ObliqueTree, leaf: int, *, max_terms: int | None, digits: int | None
+    tree: ObliqueTree, leaf: int, *, max_terms: int | None, digits: Digits
 ) -> list[Equation]:
     """Return the equations of a linear leaf, for the first few outputs.
 

@@ -1,27 +1,37 @@
 """Format numbers and names for people.
 
-Numbers of a model have a given number of digits (`format_digits`); dates and durations, which a
-model holds in seconds, are written as such (`format_quantity`). Numbers of a report have four
-digits (`format_number`), so that they line up in columns.
+Numbers of a model have a given number of digits, or all of them if they are short
+(`format_digits`); dates and durations, which a model holds in seconds, are written as such
+(`format_quantity`). Numbers of a report have four digits (`format_number`), so that they line up in
+columns.
 """
 
 from __future__ import annotations
 
 import datetime
 import math
+from typing import Literal, TypeAlias
+
+Digits: TypeAlias = int | Literal["auto"] | None
+"""Significant digits of a number in a text; None for all. "auto": all of short numbers, else 3."""
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 _UNITS = (("day", 86400.0), ("hour", 3600.0), ("minute", 60.0), ("second", 1.0))
 DATE_STEPS = (86400.0, 60.0, 1.0, 1e-3, 1e-6)  # dates are rounded to one of these, in seconds
 _FAR = 1e12  # seconds; beyond any calendar
 _SLACK = 1e-6  # of a step; tolerance for rounding errors in seconds
+_SAME_MOMENT = 5e-7  # seconds; float64 resolves half of it for today's dates
+_AUTO = 3  # digits of a number that is not short
+_SHORT = 9  # digits, at most; a learned number that was not rounded almost never has so few
+_EXACT_DIGITS = 15  # that every float64 preserves
 
 
-def format_digits(value: float, digits: int | None, *, spread: float = math.inf) -> str:
+def format_digits(value: float, digits: Digits, *, spread: float = math.inf) -> str:
     """Format a number with ``digits`` significant digits, or more if ``spread`` is small.
 
     Digits down to ``spread / 10**(digits - 1)`` are kept, however large the number is.
-    ``digits=None`` returns the shortest text that is read back as the same number.
+    ``digits=None`` returns the shortest text that is read back as the same number. "auto" writes
+    numbers of at most nine digits in full, but for rounding errors, and others with three digits.
     """
     if not math.isfinite(value):
         return repr(value)
@@ -30,8 +40,13 @@ def format_digits(value: float, digits: int | None, *, spread: float = math.inf)
     if digits is None:
         return repr(float(value)).removesuffix(".0").replace("e+", "e")
     size = math.floor(math.log10(abs(value)))
-    if 0 < spread < math.inf:
-        digits = max(digits, digits + size - math.floor(math.log10(spread)))
+    more = size - math.floor(math.log10(spread)) if 0 < spread < math.inf else 0
+    if digits == "auto":
+        needed, usual = n_digits(value), _AUTO + max(0, more)
+        # Beside a small spread, more digits are short; of 15 digits, 13 may be so by chance.
+        digits = max(needed, usual) if needed <= max(_SHORT, min(usual + 6, 12)) else usual
+    else:
+        digits += max(0, more)
     if digits >= 17:  # more than float64 has
         return format_digits(value, None)
     if -5 <= size < 15 and digits - 1 - size <= 15:
@@ -42,8 +57,14 @@ def format_digits(value: float, digits: int | None, *, spread: float = math.inf)
     return f"{mantissa}e{int(exponent)}"
 
 
+def n_digits(value: float) -> int:
+    """Count the significant digits of a number, but for rounding errors: 15 at most."""
+    text = f"{value:.{_EXACT_DIGITS - 1}e}".split("e")[0]
+    return len(text.strip("-").rstrip("0").replace(".", ""))
+
+
 def format_quantity(
-    value: float, origin: str, digits: int | None, *, spread: float, toward: float = 0.0
+    value: float, origin: str, digits: Digits, *, spread: float, toward: float = 0.0
 ) -> str:
     """Format a value of a numeric column as in the table: a date, ``3.5 days``, 12.
 
@@ -55,7 +76,7 @@ def format_quantity(
         What the numbers of the column represent (`hardwood.table.Feature.origin`).
     digits, spread
         See :func:`format_digits`; dates are rounded to about ``spread / 10**(digits - 1)``, too.
-        ``digits=None`` writes exact seconds.
+        ``digits=None`` writes exact seconds. A date is short if it is a whole millisecond.
     toward
         Round a date up (positive), down (negative) or to the nearest (0). A date that is rounded in
         the direction of its inequality splits whole days like the exact number of seconds.
@@ -66,12 +87,21 @@ def format_quantity(
             text = format_digits(value / unit, digits, spread=spread / unit)
             return f"{text} {name}" if text == "1" else f"{text} {name}s"
         if origin == "date" and abs(value) < _FAR:
-            fineness = spread * 10.0 ** (1 - digits) if spread > 0 else 1.0
-            step = next((step for step in DATE_STEPS if step <= fineness), DATE_STEPS[-1])
-            date = format_date(_rounded_to(step, value, toward))
+            date = format_date(_rounded_date(value, digits, spread, toward))
             if date is not None:
                 return date
     return format_digits(value, digits, spread=spread)
+
+
+def _rounded_date(seconds: float, digits: int | Literal["auto"], spread: float, to: float) -> float:
+    if digits == "auto":
+        for step in DATE_STEPS[:-1]:
+            if abs(_rounded_to(step, seconds) - seconds) <= _SAME_MOMENT:
+                return _rounded_to(step, seconds)
+        digits = _AUTO
+    fineness = spread * 10.0 ** (1 - digits) if spread > 0 else 1.0
+    step = next((step for step in DATE_STEPS if step <= fineness), DATE_STEPS[-1])
+    return _rounded_to(step, seconds, to)
 
 
 def time_unit(seconds: float) -> tuple[str, float]:
@@ -94,7 +124,7 @@ def format_date(seconds: float) -> str | None:
     return text.removesuffix(":00").removesuffix(" 00:00")
 
 
-def _rounded_to(step: float, value: float, toward: float) -> float:
+def _rounded_to(step: float, value: float, toward: float = 0.0) -> float:
     steps = value / step
     if toward > 0:
         return math.ceil(steps - _SLACK) * step

@@ -11,7 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hardwood.text.numbers import format_date, format_digits, plural, printable, time_unit
+from hardwood.text.numbers import (
+    Digits,
+    format_date,
+    format_digits,
+    n_digits,
+    plural,
+    printable,
+    time_unit,
+)
 
 if TYPE_CHECKING:
     from hardwood.model.views import Term
@@ -19,7 +27,8 @@ if TYPE_CHECKING:
 
     Label = str | int | float | bool
 
-_NOISE = 1e-14  # a sum this small relative to its terms is a rounding error
+_NOISE = 1e-14  # relative to the largest term of a sum, what is at most a rounding error
+_MOST_DIGITS = 12  # of a sum that is taken to be a short number
 _NEEDS_QUOTES = ("*", "+", "<", ">", "=", " - ", " if ", " is ", ",", '"')
 
 
@@ -36,7 +45,7 @@ class WrittenTerm:
 
 
 def write_terms(
-    schema: Schema, terms: Sequence[Term], digits: int | None, *, sign: float = 1.0
+    schema: Schema, terms: Sequence[Term], digits: Digits, *, sign: float = 1.0
 ) -> list[WrittenTerm]:
     """Format terms, all multiplied by ``sign``, with weights of ``digits`` significant digits."""
     written = []
@@ -49,9 +58,9 @@ def write_terms(
     return written
 
 
-def check_options(max_terms: int | None, digits: int | None) -> None:
+def check_options(max_terms: int | None, digits: Digits) -> None:
     """Check that both options are at least 1."""
-    for name, value in (("max_terms", max_terms), ("digits", digits)):
+    for name, value in (("max_terms", max_terms), ("digits", None if digits == "auto" else digits)):
         if value is not None and value < 1:
             raise ValueError(f"{name} must be at least 1, or None for all; got {value}")
 
@@ -62,12 +71,18 @@ def left_out_text(n: int) -> str:
 
 
 def exact_sum(items: list[float]) -> float:
-    """Return the exact sum; a rounding error around zero becomes zero."""
+    """Return the exact sum; if it is a short number but for rounding errors, that number."""
     try:
         total = math.fsum(items)
     except (OverflowError, ValueError):  # beyond float64, or infinity minus infinity
         return float(sum(items))
-    return 0.0 if abs(total) < _NOISE * max(map(abs, items)) else total
+    noise = _NOISE * max(map(abs, items), default=0.0)
+    if abs(total) < noise:
+        return 0.0
+    if total == 0 or not math.isfinite(total):
+        return total
+    short = round(total, math.floor(-math.log10(noise)))
+    return short if n_digits(short) <= _MOST_DIGITS else total
 
 
 @dataclass(frozen=True)
@@ -79,7 +94,7 @@ class Measure:
     unit: float = 1.0
 
 
-def measure_of(schema: Schema, term: Term, digits: int | None) -> Measure:
+def measure_of(schema: Schema, term: Term, digits: Digits) -> Measure:
     """Return how a term next to others is written."""
     name = name_text(term.name)
     origin = schema.features[term.feature].origin
@@ -95,7 +110,7 @@ def measure_of(schema: Schema, term: Term, digits: int | None) -> Measure:
     return Measure(f"({name} - {date} in {unit_name}s)", zero, unit)
 
 
-def _text(size: float, term: Term, name: str, digits: int | None) -> str:
+def _text(size: float, term: Term, name: str, digits: Digits) -> str:
     words = format_digits(size, digits)
     if term.kind == "number":
         return name if words == "1" else f"{words}*{name}"
@@ -103,7 +118,7 @@ def _text(size: float, term: Term, name: str, digits: int | None) -> str:
     return f"({words} if {name} is {what})"
 
 
-def _rounded(value: float, digits: int | None) -> float:
+def _rounded(value: float, digits: Digits) -> float:
     rounded = float(format_digits(value, digits))
     return rounded if math.isfinite(rounded) else value  # 1.797e308 rounds up to infinity
 

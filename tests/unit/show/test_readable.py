@@ -17,8 +17,9 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from hardwood import DGTClassifier
 from hardwood.model import ObliqueTree
 from hardwood.model.edit.readable import readable
-from hardwood.model.edit.rounding import _n_digits, short_number
+from hardwood.model.edit.rounding import short_number
 from hardwood.table import Feature, Schema
+from hardwood.text.numbers import n_digits
 from trees import LEVELS, make_rows, make_tree
 
 
@@ -103,7 +104,7 @@ def test_numbers_are_as_short_as_they_are_counted():
     found = tree.readable(X)
     for split in found.splits:
         numbers = re.findall(r"(?<![\w.])[\d.]+(?:e-?\d+)?", split.condition)
-        assert max(map(_n_digits, map(float, numbers))) == split.digits
+        assert max(map(n_digits, map(float, numbers))) == split.digits
         first = split.condition.split()[0]
         assert re.fullmatch(r"x\d+", first)  # its weight, 1, is not written
 
@@ -313,7 +314,7 @@ def test_no_shorter_number_lies_between(low, width, part):
         return
     assert low < found < high
     top = int(np.floor(np.log10(max(abs(low), abs(high))))) + 1
-    last = top + 1 if found == 0 else int(f"{found:.14e}".split("e")[1]) - _n_digits(found) + 1
+    last = top + 1 if found == 0 else int(f"{found:.14e}".split("e")[1]) - n_digits(found) + 1
     for exponent in range(top, last, -1):
         step = Fraction(10) ** exponent
         next_one = (math.floor(Fraction(low) / step) + 1) * step

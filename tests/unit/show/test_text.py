@@ -27,7 +27,7 @@ def test_classification() -> None:
         "3 leaves\n\n"
         "if 1.1*width - 0.8*length <= -2.3:\n"
         "|   if length >= 5:\n"
-        "|   |   species = virginica (p = 0.978, n = 24.5)\n"
+        "|   |   species = virginica (p = 0.9776, n = 24.5)\n"
         "|   else:\n"
         "|   |   species = versicolor (p = 0.6, n = 35.5)\n"
         "else:\n"
@@ -89,7 +89,8 @@ def test_averages_of_dates_are_dates() -> None:
         "joined", "numeric", center=1548150000.0, has_missing=True, spread=(3e7, 0.1), origin="date"
     )
     tree = ObliqueTree.of([[1.0, 0.0]], bias=[0], values=[0, 1], schema=Schema((joined,)))
-    assert "counts as its mean: joined as 2019-01-22.\n" in tree.to_text()
+    assert "counts as its mean: joined as 2019-01-22 09:40.\n" in tree.to_text()
+    assert "counts as its mean: joined as 2019-01-22.\n" in tree.to_text(digits=3)
     assert "counts as its mean: joined as 1548150000.\n" in tree.to_text(digits=None)
 
 

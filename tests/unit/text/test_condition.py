@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hardwood.model import ObliqueTree
 from hardwood.table import Feature, Schema
-from hardwood.text.numbers import format_digits
+from hardwood.text.numbers import Digits, format_digits, format_quantity
 from hardwood.text.terms import label_text, name_text
 
 LEVELS = ("Adelie", "Chinstrap", "Gentoo")
@@ -47,7 +49,7 @@ def numeric(n: int) -> Schema:
     ],
 )
 def test_numbers(weights: list[float], bias: float, expected: str) -> None:
-    assert words(weights, bias=bias, schema=numeric(2)) == expected
+    assert words(weights, bias=bias, schema=numeric(2), digits=3) == expected
 
 
 @pytest.mark.parametrize(
@@ -121,7 +123,7 @@ def test_terms_left_out_are_set_to_their_center() -> None:
 
 def test_rounded_weights_keep_the_split_where_it_is() -> None:
     schema = Schema((Feature("time", "numeric", center=1.7e9), Feature("x", "numeric")))
-    text = words([1.23456, 1.0], schema=schema, bias=-0.5)
+    text = words([1.23456, 1.0], schema=schema, bias=-0.5, digits=3)
     assert text == "1.23*time + x >= 2091000000.5"  # 1.23 * 1.7e9 + 0.5, not 1.23456 * 1.7e9
     assert words([2.0, 0.0], schema=schema, bias=-0.5) == "time >= 1700000000.25"
 
@@ -154,9 +156,30 @@ def dated(spread: float, origin: str = "date", center: float = JANUARY_22) -> Sc
 )
 def test_dates(weight: float, seconds: float, spread: float, expected: str) -> None:
     schema, weights, bias = dated(spread), [weight, 0.0], -weight * seconds
-    assert words(weights, bias=bias, schema=schema) == expected
+    assert words(weights, bias=bias, schema=schema, digits=3) == expected
     exact = words(weights, bias=bias, schema=schema, max_terms=None, digits=None)
     assert float(exact.split()[-1]) == pytest.approx(JANUARY_22 + seconds, rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        (15 * 3600.0, "joined >= 2019-01-22 15:00"),
+        (-1.0, "joined >= 2019-01-21 23:59:59"),
+        (0.25, "joined >= 2019-01-22 00:00:00.25"),
+        (1.2345678, "joined >= 2019-01-23"),  # not a whole millisecond
+    ],
+)
+def test_short_dates_are_written_in_full(seconds: float, expected: str) -> None:
+    assert words([1.0, 0.0], bias=-seconds, schema=dated(YEAR)) == expected
+
+
+@given(st.integers(-(10**8), 10**8), st.integers(-6, 6), st.floats(1e-3, 1e6))
+def test_short_numbers_are_written_in_full(whole: int, exponent: int, unit: float) -> None:
+    """Also where a unit is divided by and multiplied with again."""
+    number = float(f"{whole}e{exponent}")
+    assert float(format_digits(number / unit * unit, "auto")) == number
+    assert float(format_quantity(number, "number", "auto", spread=abs(number) + 1.0)) == number
 
 
 @pytest.mark.parametrize(
@@ -215,9 +238,17 @@ def test_options_are_checked(options: dict[str, int]) -> None:
         (1.0, None, math.inf, "1"),
         (0.1, None, math.inf, "0.1"),
         (math.inf, 3, 1.0, "inf"),
+        (0.1 + 0.2, "auto", math.inf, "0.3"),  # without the rounding error
+        (-12345.6789, "auto", math.inf, "-12345.6789"),
+        (1 / 3, "auto", math.inf, "0.333"),
+        (100000 / 3, "auto", math.inf, "33333"),
+        (12.34567891, "auto", math.inf, "12.3"),  # ten digits
+        (1699999999.75, "auto", 1.0, "1699999999.75"),
+        (1699999999.754321, "auto", 1.0, "1699999999.75"),
+        (math.pi * 1e9, "auto", 1.0, "3141592653.59"),
     ],
 )
-def test_number(value: float, digits: int | None, spread: float, expected: str) -> None:
+def test_number(value: float, digits: Digits, spread: float, expected: str) -> None:
     assert format_digits(value, digits, spread=spread) == expected
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import re
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hardwood.model import ObliqueTree
 from hardwood.table import Feature, Schema
+from hardwood.text.terms import exact_sum
 
 HOUSES = Schema(
     (
@@ -18,6 +23,8 @@ HOUSES = Schema(
         Feature("age", "numeric", center=40.0, scale=20.0),
     )
 )  # columns: rooms, rooms missing, gas, oil, age
+
+DECIMALS = st.decimals(-1000, 1000, places=3)
 
 
 def words(weights: Any, *, value: float = 0.0, schema: Schema = HOUSES, **options: Any) -> str:
@@ -38,7 +45,8 @@ def words(weights: Any, *, value: float = 0.0, schema: Schema = HOUSES, **option
         ([0, 0, 0.5, -3, 0], 1.0, "1 - (3 if heating is oil) + (0.5 if heating is gas)"),
         ([2, -1, 0, 0, 0], 12.5, "2*rooms - (1 if rooms is missing)"),
         ([0, 0, -3, 0, 0], 0.0, "-(3 if heating is gas)"),
-        ([0.123456, 0, 0, 0, 0], 0.0, "-0.769 + 0.123*rooms"),  # exact where rooms is 6.25
+        ([1 / 7, 0, 0, 0, 0], 0.0, "-0.89375 + 0.143*rooms"),  # exact where rooms is 6.25
+        ([0.123456, 0, 0, 0, 0], 0.0, "-0.7716 + 0.123456*rooms"),  # short numbers in full
     ],
 )
 def test_formulas(weights: list[float], value: float, expected: str) -> None:
@@ -52,6 +60,24 @@ def test_small_terms_are_left_out_at_their_center() -> None:
     )
     assert words(weights, value=22.0, max_terms=1) == "30 - 0.2*age (+ 3 smaller terms left out)"
     assert "left out" not in words(weights, max_terms=None)
+
+
+@given(
+    st.lists(st.tuples(DECIMALS, DECIMALS), min_size=1, max_size=9),
+    st.sampled_from([1e-12, 1.0, 1e12]),
+)
+def test_a_sum_of_short_numbers_is_short(
+    factors: list[tuple[Decimal, Decimal]], unit: float
+) -> None:
+    products = [x * y for x, y in factors]
+    total = exact_sum([float(x) * unit * float(y) / unit for x, y in factors])
+    assert total == float(sum(products))
+
+
+def test_a_sum_beyond_float64_is_infinite() -> None:
+    assert exact_sum([math.inf, 1.0]) == math.inf
+    assert exact_sum([1e308, 1e308]) == math.inf
+    assert exact_sum([]) == 0
 
 
 def test_numbers_in_full() -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from hardwood.model.edit.separation import Gap, Separation, Sides
 from hardwood.model.views import Term, terms_of
-from hardwood.text.numbers import DATE_STEPS, time_unit
+from hardwood.text.numbers import DATE_STEPS, n_digits, time_unit
 from hardwood.text.terms import Measure, exact_sum, measure_of
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class _Rounding:
                 break
         scores = self.scores(weights) if weights else None
         for i in range(len(weights) - 1, 0, -1):
-            for d in range(1, _n_digits(weights[i])):
+            for d in range(1, n_digits(weights[i])):
                 weight = self.rounded(i, d)
                 tried = [*weights[:i], weight, *weights[i + 1 :]]
                 change = self.factors[i] * (weight - weights[i])
@@ -166,7 +166,7 @@ class _Rounding:
         found = self.threshold(_middle_half(gap, near, scores), near, at_center, shown[0])
         if found is None or not gap.low < -found[0] < gap.high:  # too close for float64
             return None
-        lengths = [_n_digits(weight) for weight in shown[1:]] + [found[1]]
+        lengths = [n_digits(weight) for weight in shown[1:]] + [found[1]]
         weights = np.zeros(self.schema.n_columns)
         weights[self.columns] = np.array(shown) / self.units
         moved = self.sides.moved_by(scores, doubt, -found[0])
@@ -252,14 +252,7 @@ def _whole_numbers(low: float, high: float, near: float) -> tuple[int, int, int]
 
 
 def _with_digits(number: float | None, unit: float) -> tuple[float, int] | None:
-    return None if number is None else (number * unit, _n_digits(number))
-
-
-def _n_digits(number: float) -> int:
-    """Count the significant digits of a number that has at most 15."""
-    return len(
-        f"{number:.{_MAX_DIGITS - 1}e}".split("e")[0].strip("-").rstrip("0").replace(".", "")
-    )
+    return None if number is None else (number * unit, n_digits(number))
 
 
 def _middle_half(gap: Gap, near: float, scores: np.ndarray) -> tuple[float, float]:

@@ -158,6 +158,29 @@ def test_every_kind_has_every_look():
         assert sorted(sum(outcomes.values(), [])) == sorted(LOOKS)
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_unknown_levels_are_noted_once_and_strict_refuses_them(run, tmp_path, command):
+    text_model(["u", "v"]).save(tmp_path / "m.hardwood")
+    write_csv(tmp_path / "t.csv", {"x": ["u", "v", "new"] * 10, "y": ["u", "v", "v"] * 10})
+    before = set(tmp_path.iterdir())
+    refused = run(*COMMANDS[command], "--strict")
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith("error: --strict: levels that the model did not learn")
+    assert set(tmp_path.iterdir()) == before
+    noted = run(*COMMANDS[command])
+    assert noted.exit_code == 0
+    assert noted.stderr.count("column 'x' in 10 of 30 rows ('new')") == 1
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_strict_accepts_what_the_model_learned(run, tmp_path, command):
+    text_model(["u", "v"]).save(tmp_path / "m.hardwood")
+    write_csv(tmp_path / "t.csv", {"x": ["u", "v", ""] * 10, "y": ["u", "v", "v"] * 10})
+    result = run(*COMMANDS[command], "--strict")
+    assert result.exit_code == 0, result.stderr
+    assert "levels that" not in result.stderr
+
+
 # Tables without a model
 
 

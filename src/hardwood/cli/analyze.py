@@ -43,6 +43,7 @@ def analyze(
     plot: opt.PlotFile = None,
     seed: opt.Seed = 0,
     jobs: opt.Jobs = 1,
+    strict: opt.Strict = False,
     as_json: opt.AsJson = False,
 ) -> None:
     """Show what a model relies on and where its errors are, on a table with known targets.
@@ -55,7 +56,7 @@ def analyze(
 
     check_plot(plot, model, table)
     opened = open_model(model)
-    notes = Notes()
+    notes = Notes(strict=strict)
     with notes.collecting(), data_errors():
         rows = read_known_rows(opened, model, table, target, weight)
         found = report_on(

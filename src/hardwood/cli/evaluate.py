@@ -63,6 +63,7 @@ def evaluate(
     weight: opt.WeightColumn = None,
     plot: opt.PlotFile = None,
     seed: opt.Seed = 0,
+    strict: opt.Strict = False,
     as_json: opt.AsJson = False,
 ) -> None:
     """Score a model on a table: metrics with 95 % intervals, confusion matrix, calibration.
@@ -71,7 +72,7 @@ def evaluate(
     """
     check_plot(plot, model, table)
     opened = open_model(model)
-    notes = Notes()
+    notes = Notes(strict=strict)
     with notes.collecting():
         rows = read_known_rows(opened, model, table, target, weight)
         rng = np.random.default_rng(seed)

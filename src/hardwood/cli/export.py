@@ -67,6 +67,7 @@ def export(
         int | None,
         opt.count("For rules: number of significant digits.", default="all"),
     ] = None,
+    strict: opt.Strict = False,
     as_json: opt.AsJson = False,
 ) -> None:
     """Write a model for use without hardwood: C, ONNX, SQL, if/then rules, Python or JSON.
@@ -89,7 +90,7 @@ def export(
     elif to == "onnx":
         raise CommandError("An ONNX model cannot go to stdout: give --output FILE.")
     exporter = getattr(exporters, "to_c" if to in _OF_C else f"to_{to}")
-    notes = Notes()
+    notes = Notes(strict=strict)
     opened = open_hardened(model, "an export", notes)
     with notes.collecting():
         rows = None if data is None else read_table(data, model=opened)

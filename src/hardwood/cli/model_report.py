@@ -31,6 +31,7 @@ def report(
     ] = None,
     seed: opt.Seed = 0,
     jobs: opt.Jobs = 1,
+    strict: opt.Strict = False,
     as_json: opt.AsJson = False,
 ) -> None:
     """Write a page about a model: the model, its learning curves and, with a table, its scores.
@@ -47,7 +48,7 @@ def report(
     check_writable(path, inputs=(model,) if table is None else (model, table))
     if path.suffix.lower() != ".html":
         raise CommandError(f"{path}: the name of a report must end in .html.")
-    notes = Notes()
+    notes = Notes(strict=strict)
     with notes.collecting():
         opened = open_model(model)
         reports: dict[str, Report] = {"description": describe(opened)}

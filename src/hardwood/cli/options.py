@@ -151,4 +151,12 @@ PlotFile = Annotated[
     Path | None,
     named("FILE", "Also write a plot to this file: .png, .svg, .pdf, ...", "--plot"),
 ]
+Strict = Annotated[
+    bool,
+    flag(
+        "Refuse a table with values that a note would be about, such as levels that the model did "
+        "not learn.",
+        "--strict",
+    ),
+]
 AsJson = Annotated[bool, flag("Print one JSON object instead of text.", "--json")]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
@@ -50,7 +50,14 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
 class Notes:
     """Warnings of the package during a command: collected, and printed to stderr, each once."""
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    strict
+        Whether a warning about a table is an error.
+    """
+
+    def __init__(self, *, strict: bool = False) -> None:
+        self._on_table: Literal["error", "always"] = "error" if strict else "always"
         self.messages: list[str] = []
         self.was_interrupted = False
 
@@ -65,9 +72,12 @@ class Notes:
     def collecting(self) -> Iterator[None]:
         """Turn the package's own warnings into notes; pass on other warnings."""
         with warnings.catch_warnings(record=True) as caught:
-            for category in (TableWarning, FitInterruptedWarning):
-                warnings.simplefilter("always", category)
-            yield
+            warnings.simplefilter("always", FitInterruptedWarning)
+            warnings.simplefilter(self._on_table, TableWarning)
+            try:
+                yield
+            except TableWarning as warning:
+                raise CommandError(f"--strict: {warning}.") from None
         for warning in caught:
             if issubclass(warning.category, FitInterruptedWarning):
                 self.was_interrupted = True

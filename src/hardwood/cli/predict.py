@@ -53,6 +53,7 @@ def predict(
         ),
     ] = None,
     jobs: opt.Jobs = 1,
+    strict: opt.Strict = False,
     as_json: opt.AsJson = False,
 ) -> None:
     """Predict every row of a table."""
@@ -66,7 +67,7 @@ def predict(
     if output is not None:
         check_writable(output, inputs=(model, table))
         check_format(output)
-    notes = Notes()
+    notes = Notes(strict=strict)
     with notes.collecting():
         rows = read_table(table, model=opened)
         options = {"n_jobs": jobs} | ({} if path is None else {"path": path})

@@ -155,6 +155,7 @@ def prune(
     ] = "auto",
     weight: opt.WeightColumn = None,
     seed: opt.Seed = 0,
+    strict: opt.Strict = False,
     as_json: opt.AsJson = False,
 ) -> None:
     """Prune a model, and show its size and scores before and after.
@@ -168,7 +169,7 @@ def prune(
     plan = PruningPlan(
         alpha, validation_fraction, one_standard_error, min_samples, loss, sparsify, readable
     ).completed(has_target=target is not None)
-    tree, notes, rng = _open_tree(model), Notes(), np.random.default_rng(seed)
+    tree, notes, rng = _open_tree(model), Notes(strict=strict), np.random.default_rng(seed)
     with notes.collecting(), data_errors():
         rows, n_table_rows = _read_rows(tree, model, table, target, weight, notes)
         train, valid = _divide(rows, plan, rng, tree)

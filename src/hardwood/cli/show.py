@@ -42,6 +42,7 @@ def show(
     ] = 300,
     title: Annotated[str | None, opt.named("TEXT", "Heading of the page.")] = None,
     open: Annotated[bool, opt.flag("Open the page in a browser.", "--open")] = False,
+    strict: opt.Strict = False,
     as_json: opt.AsJson = False,
 ) -> None:
     """Write an interactive page of a tree or forest: one HTML file that works offline.
@@ -55,7 +56,7 @@ def show(
         raise CommandError(f"{path}: the name of a page must end in .html.")
     if target is not None and data is None:
         raise CommandError("--target is a column of the table that --data names; give --data, too.")
-    notes = Notes()
+    notes = Notes(strict=strict)
     with notes.collecting():
         opened = open_hardened(model, "a page", notes)
         X, y = (None, None) if data is None else _rows(opened, model, data, target, notes)

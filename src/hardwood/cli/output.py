@@ -76,8 +76,8 @@ class Notes:
             warnings.simplefilter(self._on_table, TableWarning)
             try:
                 yield
-            except TableWarning as warning:
-                raise CommandError(f"--strict: {warning}.") from None
+            except TableWarning as raised:
+                raise CommandError(f"--strict: {raised}.") from None
         for warning in caught:
             if issubclass(warning.category, FitInterruptedWarning):
                 self.was_interrupted = True

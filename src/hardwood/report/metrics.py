@@ -35,11 +35,12 @@ def classification_scores(
     rng: np.random.Generator,
     predicted: np.ndarray | None = None,
 ) -> list[Score]:
-    """Return accuracy, balanced accuracy, log loss, Brier score and AUC.
+    """Return accuracy, balanced accuracy, log loss, Brier score, AUC and average precision.
 
     The Brier score of two classes is the mean squared error of the second class's probability; with
     more classes it is the sum of this over all classes. The AUC of 3 to 20 classes is the mean over
-    the classes, each against all others.
+    the classes, each against all others. The average precision, of two classes only, is that of the
+    class with fewer rows.
 
     Parameters
     ----------
@@ -62,18 +63,20 @@ def classification_scores(
     predicted = probabilities.argmax(axis=1) if predicted is None else predicted
     is_right = (predicted == truth).astype(np.float64)
     accuracy = wilson_score("accuracy", is_right, weight)
-    kinds = Kinds.of(weight, truth, probabilities)
+    kinds = Kinds.of(weight, truth, probabilities, is_right)
     is_right, truth, probabilities = (
         rows[kinds.first] for rows in (is_right, truth, probabilities)
     )
     metrics: dict[str, Metric] = {
-        "balanced accuracy": _balanced_accuracy(is_right, truth),
+        "balanced accuracy": balanced_accuracy(is_right, truth),
         "log loss": _mean(log_losses(truth, probabilities)),
         "Brier score": _mean(brier_losses(truth, probabilities)),
     }
     n_classes = probabilities.shape[1]
     if truth.min() >= 0 and n_classes == 2:
         metrics["AUC"] = _area_under_curve(truth, probabilities[:, 1])
+        rarer = int(np.bincount(truth, kinds.total, 2).argmin())
+        metrics["average precision"] = average_precision(truth == rarer, probabilities[:, rarer])
     elif truth.min() >= 0 and 2 < n_classes <= _MAX_AUC_CLASSES:
         metrics["AUC (mean over classes)"] = _mean_area(truth, probabilities)
     return [accuracy, *bootstrap(metrics, kinds, rng)]
@@ -227,7 +230,16 @@ def _sum(w: np.ndarray, amounts: np.ndarray) -> float:
     return float((w * amounts).sum())
 
 
-def _balanced_accuracy(is_right: np.ndarray, truth: np.ndarray) -> Metric:
+def balanced_accuracy(is_right: np.ndarray, truth: np.ndarray) -> Metric:
+    """Return the mean recall of the classes as a function of the row weights.
+
+    Parameters
+    ----------
+    is_right
+        (n,) 1 where the prediction is right, else 0.
+    truth
+        (n,) positions of the true classes, -1 for an unknown class.
+    """
     n_classes = truth.max() + 2  # plus one for unknown classes, which come first
 
     def metric(w: np.ndarray) -> float:
@@ -254,6 +266,26 @@ def _area_under_curve(truth: np.ndarray, score: np.ndarray) -> Metric:
         below = np.cumsum(negative) - negative / 2
         pairs = positive.sum() * negative.sum()
         return _sum(positive, below) / pairs if pairs > 0 else np.nan
+
+    return metric
+
+
+def average_precision(is_positive: np.ndarray, score: np.ndarray) -> Metric:
+    """Return the average precision as a function of the row weights.
+
+    It is the mean, over the positive rows, of the share of positive rows among those with at least
+    their score.
+    """
+    group = np.unique(-score, return_inverse=True)[1]  # the highest score first
+
+    def metric(w: np.ndarray) -> float:
+        positive, total = np.bincount(group, w * is_positive), np.cumsum(np.bincount(group, w))
+        n_positive = positive.sum()
+        if n_positive == 0:
+            return np.nan
+        known = total > 0
+        precision = np.cumsum(positive)[known] / total[known]
+        return _sum(positive[known], precision) / float(n_positive)
 
     return metric
 

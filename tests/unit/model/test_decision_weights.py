@@ -42,10 +42,22 @@ def test_a_threshold_of_two_classes_is_a_pair_of_weights():
         thresholds=[2.0, 1.0, 3.0],
         values=[[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.3, 0.7]],
         classes=["no", "yes"],
-        decision_weights=[0.15, 0.85],
-    )
+    ).with_threshold(0.15)
+    assert tree.decision_weights.tolist() == [0.15, 0.85]
     assert tree.predict([[0.5], [1.5], [2.5], [3.5]]).tolist() == ["no", "yes", "yes", "yes"]
     assert "predicts yes where p(yes) > 0.15" in tree.to_text()
+
+
+@pytest.mark.parametrize("threshold", [0.0, 1.0, -0.5, np.nan])
+def test_a_threshold_is_a_probability(threshold):
+    with pytest.raises(ValueError, match="threshold must be between 0 and 1"):
+        make_tree(0, k=2).with_threshold(threshold)
+
+
+@pytest.mark.parametrize(("task", "k"), [("classification", 3), ("regression", 2)])
+def test_a_threshold_is_for_two_classes(task, k):
+    with pytest.raises(ValueError, match="a threshold is for two classes, but this tree predicts"):
+        make_tree(0, task=task, k=k).with_threshold(0.5)
 
 
 @pytest.mark.parametrize(("linear", "k"), KINDS)

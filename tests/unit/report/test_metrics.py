@@ -50,6 +50,10 @@ def test_classification_metrics_are_scikit_learns(classified):
         assert scores["Brier score"].value == pytest.approx(
             sk.brier_score_loss(truth, p[:, 1], sample_weight=w)
         )
+        rarer = int(np.bincount(truth, w).argmin())
+        assert scores["average precision"].value == pytest.approx(
+            sk.average_precision_score(truth == rarer, p[:, rarer], sample_weight=w)
+        )
     else:
         assert scores["AUC (mean over classes)"].value == pytest.approx(
             sk.roc_auc_score(truth, p, multi_class="ovr", sample_weight=w)

@@ -329,6 +329,27 @@ class ObliqueTree(SingleTree):
 
         return to_perfect(self, self.depth if depth is None else depth)
 
+    def with_threshold(self, threshold: float) -> ObliqueTree:
+        """Return the tree that predicts the second class where it is likelier than a threshold.
+
+        Parameters
+        ----------
+        threshold
+            Between 0 and 1: the probability of the second of two classes that it must exceed.
+
+        Raises
+        ------
+        ValueError
+            If there are not two classes, or the threshold is not between 0 and 1.
+        """
+        if self.n_outputs != 2 or self.classes is None:
+            raise ValueError(
+                f"a threshold is for two classes, but this tree predicts {self._outputs_text()}"
+            )
+        if not 0 < threshold < 1:  # NaN is not
+            raise ValueError(f"threshold must be between 0 and 1, got {threshold!r:.80}")
+        return self.replace(decision_weights=[threshold, 1 - threshold])
+
     def prune(
         self,
         X: Any,

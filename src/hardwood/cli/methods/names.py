@@ -47,9 +47,9 @@ def declarations_of(method: MethodName) -> Sequence[Any]:
     Those of the default method load without scikit-learn, so that `--help` is fast.
     """
     if method == "tree":
-        from hardwood.search.best_tree import TreeParameters
+        from hardwood.search.best_tree import TreeClassifierParameters, TreeParameters
 
-        return (TreeParameters,)
+        return (TreeClassifierParameters, TreeParameters)
     return estimators_of(method)
 
 

@@ -10,6 +10,7 @@ _HELP = {
     "batch_norm": "Normalize columns by the mean and variance of each batch.",
     "batch_size": "Rows per gradient step.",
     "bootstrap": "Draw rows with replacement for each tree.",
+    "calibrate": "Recalibrate the probabilities on held-out rows.",
     "combine": "How a forest combines its trees: average probabilities, or count votes.",
     "combine_runs": "With several restarts: keep the best ensemble, or average all of them.",
     "criterion": "Impurity that splits reduce.",

@@ -91,7 +91,7 @@ def test_rows_to_score_may_have_one_class():
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        (["a", "b"], "does not hold numbers"),
+        (["1", "b"], "does not hold numbers, but 'b'"),
         ([1.0, None], "1 missing"),
         ([1.0, -1.0], "Weight column 'w': Negative"),
         ([0.0, 0.0], "non-zero"),
@@ -100,6 +100,11 @@ def test_rows_to_score_may_have_one_class():
 def test_bad_weights_are_explained(values, words):
     with pytest.raises(CommandError, match=words):
         read_weights(pa.table({"w": values}), "w", HERE)
+
+
+def test_the_entry_of_a_target_that_is_wrong_is_quoted():
+    with pytest.raises(CommandError, match="contains text, for example 'oops'"):
+        read_targets(pa.table({"y": ["1.5", "oops", "2"]}), ("y",), HERE, "regression")
 
 
 def test_labels_match_across_number_types_and_text():

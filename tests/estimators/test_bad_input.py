@@ -17,7 +17,7 @@ from hardwood import (
     TAORegressor,
     refine,
 )
-from hardwood.errors import TableError
+from hardwood.errors import TableError, TableWarning
 from hardwood.learn import Training
 from hardwood.learn.bagging import Bagging
 from hardwood.learn.losses import Logistic
@@ -65,6 +65,8 @@ def test_labels_that_cannot_be_learned(y, message):
         ([None, 1.0] * 15, "Input y contains NaN or None"),
         (["low", "high"] * 15, "A regressor predicts numbers, but y holds text"),
         (["1.5", "2.5"] * 15, "A regressor predicts numbers, but y holds text"),
+        (["1.5", "oops"] * 15, r"y holds text \('oops' at row 1\)"),
+        ([1.5, "2", "oops"] * 10, r"y holds text \('oops' at row 2\)"),
         (pd.Series(["low", "high"] * 15), "y holds text"),
         (np.zeros(30, "datetime64[s]"), "y holds values of type datetime64"),
         (NUMBERS + 1j, "Complex data not supported"),
@@ -276,3 +278,28 @@ def test_saving_to_a_folder_is_an_error(tmp_path):
     with pytest.raises(OSError, match=r"."):
         model.save(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def in_an_array(column: str = "x", level: str = "u", label: str = "yes"):
+    """A table with one of these texts, in the one form that may hold any text."""
+    kinds = np.array([level, "v"] * 15, dtype=object)
+    names = pd.Index([column, "kind"], dtype=object)
+    frame = pd.DataFrame(np.column_stack([NUMBERS, kinds]), columns=names, dtype=object)
+    return frame, [label if number > 0 else "no" for number in NUMBERS]
+
+
+@pytest.mark.parametrize("what", ["column", "level", "label"])
+def test_text_that_no_file_can_hold_is_refused_before_learning(what):
+    """Half of a surrogate pair cannot be written to a model, a page or a CSV file."""
+    table, labels = in_an_array(**{what: "a\ud83d"})
+    words = {"column": "the column name", "level": "column 'kind': the level", "label": "class"}
+    with pytest.raises(TableError, match=rf"{words[what]} 'a\\ud83d' is not valid Unicode"):
+        DGTClassifier(callbacks=lambda epoch: pytest.fail("learning began")).fit(table, labels)
+
+
+def test_such_text_at_prediction_is_an_unknown_level():
+    table, labels = in_an_array()
+    model = DGTClassifier(max_epochs=2, random_state=0).fit(table, labels)
+    strange, _ = in_an_array(level="\ud83d")
+    with pytest.warns(TableWarning, match=r"column 'kind' in 15 of 30 rows \('\\ud83d'\)"):
+        model.predict(strange)

@@ -21,7 +21,7 @@ from hardwood.atomic_file import whole_file
 from hardwood.cli.csv_file import ColumnKinds, first_line, read_csv
 from hardwood.cli.errors import CommandError, check_readable, did_you_mean
 from hardwood.errors import TableError, warn_about_table
-from hardwood.table.levels import in_learned_type
+from hardwood.table.levels import first_wrong_number, in_learned_type
 from hardwood.table.target import MIN_ROWS_PER_CLASS, are_whole, positions, suggested_task
 from hardwood.table.weights import weight_of_rows
 from hardwood.text.numbers import shortened
@@ -48,12 +48,23 @@ _ID_NAME = re.compile(r"(?:^|[_\W])id$|[a-z](?:Id|ID)$|^(?:Id|ID)$", re.ASCII)
 MAX_WEIGHT = 1e30
 
 
-def open_model(path: Path) -> Model:
-    """Load a model file; raise a HardwoodError that names the path for anything else."""
-    from hardwood.model import load
+def open_model(path: Path, threshold: float | None = None) -> Model:
+    """Load a model file; raise a HardwoodError that names the path for anything else.
+
+    With ``threshold``, it must be a tree of two classes, which then decides by that probability.
+    """
+    from hardwood.model import ObliqueTree, load
 
     check_readable(path, "a .hardwood model file")
-    return load(path)
+    model = load(path)
+    if threshold is None:
+        return model
+    if not isinstance(model, ObliqueTree):
+        raise CommandError(f"--threshold is for a tree of two classes; {path} holds {model.noun}.")
+    try:
+        return model.with_threshold(threshold)
+    except ValueError as error:
+        raise CommandError(f"{path}: {error}.") from None
 
 
 def hard_form(model: Model, path: Path, what: str) -> ObliqueTree | ObliqueForest:
@@ -372,7 +383,10 @@ def read_weights(table: pa.Table, name: str, path: Path) -> np.ndarray:
     """Read the sample weights, (n,) float64 and non-negative, from the column ``name``."""
     rows, values = _present(table, name, path)
     if values.dtype.kind not in "iuf":
-        raise CommandError(f"Weight column '{name}' does not hold numbers.")
+        texts = list(map(str, values.tolist()))
+        raise CommandError(
+            f"Weight column '{name}' does not hold numbers, but {first_wrong_number(texts)!r:.60}."
+        )
     if rows.size < table.num_rows:
         raise CommandError(
             f"Weight column '{name}' has {table.num_rows - rows.size} missing values."
@@ -464,9 +478,10 @@ def _check_two(values: np.ndarray, name: str) -> int:
 def finite_numbers(values: np.ndarray, name: str) -> np.ndarray:
     """Return a column of finite numbers, (n,) float64."""
     if values.dtype.kind == "O":
+        wrong = first_wrong_number(values.tolist())
         raise CommandError(
-            f"Target '{name}' contains text, for example {values.tolist()[0]!r}; regression needs "
-            "numbers. Use --task classification, or correct the values."
+            f"Target '{name}' contains text, for example {wrong!r:.60}; regression needs numbers. "
+            "Use --task classification, or correct the values."
         )
     numbers: np.ndarray = values.astype(np.float64)
     if not np.isfinite(numbers).all():

@@ -14,7 +14,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hardwood.errors import ExportError
 from hardwood.model import ObliqueForest, ObliqueTree
 from hardwood.model.base import Model
 from hardwood.model.engine import linked, scaled_splits
@@ -275,8 +274,6 @@ def plan_of(model: Any) -> Plan:
     ------
     TypeError
         If the model is none of these.
-    ExportError
-        If a name cannot be written as Unicode text.
     """
     if not isinstance(model, Model):
         raise TypeError(
@@ -284,7 +281,6 @@ def plan_of(model: Any) -> Plan:
             "fitted estimator pass its tree_ or forest_"
         )
     model = model.hard("an export")
-    _check_names(model)
     encoding = Encoding.of(model.schema)
     trees = model.hard_trees
     combine = model.combine if isinstance(model, ObliqueForest) else "sum"
@@ -333,17 +329,3 @@ def voted(values: np.ndarray, vote: Vote) -> np.ndarray:
     votes = np.zeros_like(values)
     votes[np.arange(len(values)), values.argmax(axis=1)] = 1.0
     return votes
-
-
-def _check_names(model: HardModel) -> None:
-    names = [*model.schema.names, *(model.target_names or ())]
-    for feature in model.schema.features:
-        names += [level for level in feature.levels if isinstance(level, str)]
-    for name in names:
-        try:
-            name.encode()
-        except UnicodeEncodeError as error:
-            raise ExportError(
-                f"the name {name!r:.80} is not valid Unicode ({error.reason}) and cannot be "
-                "written to a file. Rename the column or category."
-            ) from error

@@ -17,6 +17,7 @@ from hardwood.model.files import strict_json
 from hardwood.table import target
 from hardwood.table.target import Label as Label
 from hardwood.table.target import TaskKind as TaskKind
+from hardwood.table.valid_text import check_text
 
 PROBABILITY_TOLERANCE = 1e-6
 
@@ -337,7 +338,7 @@ def target_names(names: Iterable[Any] | None, task: str, n_outputs: int) -> tupl
     for name in names:
         if not isinstance(name, str):
             raise TypeError(f"target names must be text, not {type(name).__name__} {name!r:.80}")
-        target.check_text("target name", name)
+        check_text("target name", name)
     expected = 1 if task == "classification" else n_outputs
     if len(names) != expected:
         raise ValueError(f"expected {expected} target name(s), got {len(names)}")

@@ -19,6 +19,7 @@ import numpy as np
 
 from hardwood.errors import TableError, TableTypeError
 from hardwood.table.feature import Level
+from hardwood.table.levels import is_number_text
 
 _EXACT_CODES = 2**24  # float32 holds every integer below it
 _EPOCH = datetime.datetime(1970, 1, 1)
@@ -182,11 +183,14 @@ def _single_kind(
 
 
 def _first(values: Sequence[Any], types: dict[type, str], kind: str) -> tuple[str, int]:
-    for i, value in enumerate(values):
-        # A NaN among text is a missing entry, not the number to show.
-        if types[type(value)] == kind and (kind != "number" or value == value):
-            return kind, i
-    raise AssertionError(f"no {kind} found")  # the caller found one
+    """Return the kind and the first row of an entry of it, rather "oops" than "1.5"."""
+    # A NaN among text is a missing entry, not the number to show.
+    rows = [
+        i for i, v in enumerate(values) if types[type(v)] == kind and (kind != "number" or v == v)
+    ]
+    if kind == "text":
+        return kind, next((i for i in rows if not is_number_text(values[i])), rows[0])
+    return kind, rows[0]
 
 
 def _refuse(values: Sequence[Any], types: dict[type, str], kind: str, label: str) -> NoReturn:

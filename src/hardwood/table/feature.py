@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from hardwood.table.valid_text import check_text
+
 Level = str | int | float | bool
 """A value of a categorical column: what JSON can hold, so that a model file can."""
 
@@ -68,6 +70,7 @@ class Feature:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
             raise ValueError(f"the name of a feature must be text, found {self.name!r:.80}")
+        check_text("the column name", self.name)
         if self.kind not in _KEYS:
             raise self._wrong("kind", self.kind, "'numeric' or 'categorical'")
         if not isinstance(self.has_missing, bool):
@@ -94,6 +97,8 @@ class Feature:
         for level in self.levels:
             if not is_level(level):
                 raise self._wrong("levels", level, "text, finite numbers, true or false")
+            if isinstance(level, str):
+                check_text(f"column {self.name!r:.80}: the level", level)
         if len(set(self.levels)) < len(self.levels):
             raise self._wrong("levels", self.levels, "values that are all different")
 

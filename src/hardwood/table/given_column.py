@@ -68,9 +68,10 @@ class GivenColumn:
             return None  # all missing, which fits every feature
         if self.levels is not None:
             return self._numbers_of_levels(self.levels, feature.origin)
-        if _UNIT[self.origin] != _UNIT[feature.origin] and not np.isnan(self.values).all():
-            self._check_unit(feature)
-        if feature.origin == "boolean" and self.origin != "boolean":
+        if _UNIT[self.origin] != _UNIT[feature.origin]:
+            if not np.isnan(self.values).all():
+                self._check_unit(feature)
+        elif feature.origin == "boolean" and self.origin != "boolean":
             self._check_boolean()
         return None
 

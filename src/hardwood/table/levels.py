@@ -26,6 +26,11 @@ def is_number_text(text: str) -> bool:
     return _NUMBER.fullmatch(text) is not None
 
 
+def first_wrong_number(texts: Sequence[str]) -> str:
+    """Return the first text that is not a number; the first one if all are."""
+    return next((text for text in texts if not is_number_text(text)), texts[0])
+
+
 def is_boolean_text(text: str) -> bool:
     """Whether a text is true or false in any case."""
     return text.casefold() in _BOOLEANS

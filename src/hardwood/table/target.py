@@ -10,6 +10,8 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from hardwood.errors import TableError
+from hardwood.table.levels import first_wrong_number
+from hardwood.table.valid_text import check_text
 
 Label = str | int | float | bool
 TaskKind = Literal["classification", "regression", "multilabel"]
@@ -295,15 +297,6 @@ def _label(label: Any) -> Label:
     )
 
 
-def check_text(what: str, text: str) -> str:
-    """Return text; refuse text that files cannot store (half of a surrogate pair)."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(f"{what} {text!r:.80} is not valid Unicode: {error.reason}") from error
-    return text
-
-
 def _column(y: Any, n_rows: int) -> np.ndarray:
     """Read one column of labels; check its length, and refuse missing and infinite values."""
     labels = plain_array(y)
@@ -356,8 +349,12 @@ def _is_missing(entry: Any) -> bool:
 
 
 def _kind_word(values: np.ndarray) -> str:
-    if values.dtype.kind in "US":
-        return f"text ({values.ravel()[0].item()!r}, ...)" if values.size else "text"
+    entries = values.ravel().tolist()
+    texts = [entry for entry in entries if isinstance(entry, str)]
+    if texts:
+        wrong = first_wrong_number(texts)
+        row = entries.index(wrong) // math.prod(values.shape[1:])
+        return f"text ({wrong!r:.60} at row {row})"
     return f"values of type {values.dtype}"
 
 

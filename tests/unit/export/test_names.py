@@ -10,11 +10,9 @@ import numpy as np
 import pytest
 
 from hardwood import ObliqueTree
-from hardwood.errors import ExportError
 from hardwood.export import to_c, to_json, to_onnx, to_python, to_rules
 from hardwood.export.c.text import double_literal, float_literal, read_tables, string_literal, table
 from hardwood.export.names import comment, identifiers, quoted
-from hardwood.export.plan import plan_of
 from hardwood.table import Feature, Schema
 from trees import make_rows
 
@@ -107,9 +105,3 @@ def test_a_level_with_nul_does_not_end_early(tmp_path):
     tree = ObliqueTree.of([[1.0, -1.0, 2.0]], bias=[0.0], values=[0.0, 1.0], schema=schema)
     for export in (to_c, to_python, to_rules, to_json):
         assert export(tree).check.n_leaves_reached == 2
-
-
-def test_names_that_are_not_unicode_are_refused():
-    tree = ObliqueTree.of([[1.0]], bias=[0.0], values=[0.0, 1.0], feature_names=["\ud800"])
-    with pytest.raises(ExportError, match="not valid Unicode"):
-        plan_of(tree)

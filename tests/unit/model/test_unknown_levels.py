@@ -6,12 +6,12 @@ import warnings
 
 import numpy as np
 import pytest
+
 from ensembles import make_ensemble
 from forests import make_forest
+from hardwood.errors import TableWarning
 from policies import make_policy
 from trees import make_rows, make_tree
-
-from hardwood.errors import TableWarning
 
 MAKERS = {
     "tree": lambda: make_tree(0, mixed=True),

@@ -228,6 +228,12 @@ def test_a_page_is_written_and_returned(tmp_path):
         page.save(tmp_path / "no" / "tree.html")
 
 
+def test_a_title_that_no_file_can_hold_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="the title .* is not valid Unicode"):
+        make_tree(0).show(tmp_path / "tree.html", title="\ud83d")
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_same_table_gives_the_same_page():
     forest = make_forest(3, mixed=True)
     table = make_rows(1, forest.schema, 1000)

@@ -399,6 +399,10 @@ def test_anything_but_a_table_is_refused_with_the_reason(X, words):
         (pd.DataFrame({"a": [1.0, [2]]}), "column 'a' holds a list at row 1"),
         (pd.DataFrame({"a": [b"x"]}), "column 'a' holds a bytes"),
         (pd.DataFrame({"a": [1, "x", 2]}), "column 'a' mixes .*number .1, row 0.*text .'x', row 1"),
+        (
+            pd.DataFrame({"a": [1, "2", "x"]}),
+            "column 'a' mixes .*number .1, row 0.*text .'x', row 2",
+        ),
         (pd.DataFrame({"a": [nan, "x", dt.date(2020, 1, 1)]}), "column 'a' mixes .*date.*text"),
         (pd.DataFrame({"a": pd.period_range("2020", periods=2)}), "column 'a' holds a Period"),
         (pl.DataFrame({"a": [[1]]}), "column 'a' holds values of type List"),

@@ -129,6 +129,8 @@ def edited(feature=None, **changes):
         (edited(1, levels=["a", ["b"]]), "text, finite numbers"),
         (edited(1, levels=[float("nan")]), "text, finite numbers"),
         (edited(1, levels=list(range(256))), "1 to 255"),
+        (edited(0, name="a\ud83d"), r"the column name 'a\\ud83d' is not valid Unicode"),
+        (edited(1, levels=["\udc80"]), r"column 'species': the level '\\udc80' is not valid"),
     ],
     ids=lambda value: str(value)[:40],
 )

@@ -16,6 +16,8 @@ from hardwood.atomic_file import checked_target, whole_file
 from hardwood.errors import ModelKindError
 from hardwood.model.base import Model
 from hardwood.show.page.content import MAX_ROWS, content_of
+from hardwood.show.page.sizes import Sizes
+from hardwood.table.valid_text import check_text
 
 # The scripts in order: each uses names from earlier ones, and `main.js` starts the page.
 SCRIPTS = (
@@ -92,8 +94,8 @@ def show(
     hard = model.hard("a page")
     if path is not None:
         _check_path(path)
-    content = content_of(hard, X, y, max_rows=max_rows)
-    content["title"] = title or _title(hard)
+    content = content_of(hard, X, y, max_rows=max_rows, sizes=sizes)
+    content["title"] = check_text("the title", title) if title else _title(hard)
     page = Page(_document(content))
     if path is not None:
         page.save(path)

@@ -192,7 +192,6 @@ REFUSALS: dict[tuple[str, str], tuple[type[Exception], str]] = {
         (kind, "learning curves"): (NoLearningCurve, "has no learning curve")
         for kind in ("axis-aligned", "axis-aligned numbers", "search", "search numbers")
     },
-    ("hardened", "learning curves"): (NoLearningCurve, "has no learning curve"),
 }
 NOT_LEARNED = {("clusters", "one leaf")}  # equal rows have no clusters
 

@@ -48,7 +48,7 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
 
 
 class Notes:
-    """Warnings of the package during a command: collected, and printed to stderr, each once."""
+    """Warnings of the package during a command: collected, and printed to stderr, each once.
 
     Parameters
     ----------

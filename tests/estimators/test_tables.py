@@ -209,6 +209,31 @@ def test_names_are_checked_as_scikit_learn_does(penguinlike):
         DGTClassifier(**OPTIONS).fit(X.rename(columns={"male": 1}), y)
 
 
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.from_pandas])
+@pytest.mark.parametrize("Estimator", [DGTClassifier, DGTForestClassifier])
+def test_columns_in_another_order_are_read_by_the_model_and_by_a_selection(
+    penguinlike, make, Estimator
+):
+    """scikit-learn's checks want an estimator to refuse them; the error says what to do."""
+    X, y = penguinlike
+    options = FOREST if Estimator is DGTForestClassifier else OPTIONS
+    model = Estimator(**options).fit(make(X), y)
+    attribute = model._model_attribute
+    advice = rf"X\[list\(model.feature_names_in_\)\].*model\.{attribute}\.predict\(X\)"
+    expected = model.predict(make(X))
+    others = [make(X[["male", "island", "bill"]]), make(X.assign(more=1.0))]
+    for other in others:
+        for ask in (model.predict, model.predict_proba, model.apply):
+            with pytest.raises(TableError, match=rf"(?s)feature names should match.*{advice}"):
+                ask(other)
+        found = getattr(model, attribute).predict(other)
+        np.testing.assert_array_equal(found, expected)
+        selected = other[list(model.feature_names_in_)]
+        np.testing.assert_array_equal(model.predict(selected), expected)
+    with pytest.raises(TableError, match="now missing:\n- male\n$"):
+        model.predict(make(X[["island", "bill"]]))
+
+
 def test_a_refit_without_names_forgets_them(penguinlike):
     X, y = penguinlike
     X = X[["bill", "male"]].astype(float)

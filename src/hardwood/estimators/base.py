@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_clas
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hardwood.clock import Clock
+from hardwood.errors import TableError
 from hardwood.estimators.fit import (
     clock_of,
     divided,
@@ -27,6 +28,7 @@ from hardwood.learn.losses import is_for_labels
 from hardwood.learn.task import Task
 from hardwood.learn.training import Epoch
 from hardwood.parameters import parameters_of
+from hardwood.table.frames import open_frame
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -172,7 +174,22 @@ class ModelEstimator(BaseEstimator):
         check_is_fitted(self)
         # The model refuses other shapes, with advice on how to reshape them.
         if getattr(X, "ndim", 2) == 2 and not (isinstance(X, list | tuple) and len(X) == 0):
-            validate_data(self, X, reset=False, skip_check_array=True)
+            try:
+                validate_data(self, X, reset=False, skip_check_array=True)
+            except ValueError as error:
+                raise TableError(f"{error}{self._advice_on_names(X)}") from error
+
+    def _advice_on_names(self, X: Any) -> str:
+        """Say how to predict a data frame with the columns in another order, or with others."""
+        frame = open_frame(X)
+        names = getattr(self, "feature_names_in_", None)
+        if frame is None or names is None or not set(names) <= set(frame.columns):
+            return ""
+        return (
+            "Estimators take the columns of fit, in their order, as scikit-learn requires. Pass "
+            "X[list(model.feature_names_in_)], or ask the model, which reads columns by name: "
+            f"model.{self._model_attribute}.predict(X)."
+        )
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._model_attribute in self.__dict__

@@ -61,6 +61,7 @@ def evaluate(
     table: opt.TableFile,
     target: opt.TargetColumn,
     weight: opt.WeightColumn = None,
+    threshold: opt.Threshold = None,
     plot: opt.PlotFile = None,
     seed: opt.Seed = 0,
     strict: opt.Strict = False,
@@ -71,7 +72,7 @@ def evaluate(
     --plot draws calibration and confusion matrix, or the residuals of a regression model.
     """
     check_plot(plot, model, table)
-    opened = open_model(model)
+    opened = open_model(model, threshold)
     notes = Notes(strict=strict)
     with notes.collecting():
         rows = read_known_rows(opened, model, table, target, weight)

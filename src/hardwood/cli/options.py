@@ -146,6 +146,16 @@ Jobs = Annotated[
         help="Number of threads; -1 for all processors.",
     ),
 ]
+Threshold = Annotated[
+    float | None,
+    number(
+        "For a tree of two classes: predict the second where its probability is above this.",
+        "--threshold",
+        low=0,
+        high=1,
+        default="0.5, or as the model says",
+    ),
+]
 Seed = Annotated[int, count("Random seed.", low=0, high=MAX_SEED)]
 PlotFile = Annotated[
     Path | None,

@@ -204,6 +204,8 @@ def print_search(found: FitReport) -> None:
     """Print which candidate is the best tree, and why the search ended."""
     print_text(f"{found.title}, {found.metric} {format_number(found.score)} in validation")
     print_text(" ".join(words for words in (found.teacher, found.ending, found.finish) if words))
+    if found.held_out is not None:
+        print_text("\n".join(found.held_out.lines))
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,7 @@ def predict(
             default="greedy",
         ),
     ] = None,
+    threshold: opt.Threshold = None,
     jobs: opt.Jobs = 1,
     strict: opt.Strict = False,
     as_json: opt.AsJson = False,
@@ -59,7 +60,7 @@ def predict(
     """Predict every row of a table."""
     from hardwood.model import PolicyTree
 
-    opened = open_model(model)
+    opened = open_model(model, threshold)
     if path is not None and not isinstance(opened, PolicyTree):
         raise CommandError(f"--path is for policy trees, and {model} holds {opened.noun}.")
     if proba and opened.task == "regression":

@@ -81,7 +81,7 @@ class DGTClassifier(DGTParameters, SingleTreeClassifier):
     class_weight : dict, "balanced" or None, default=None
         Factor for the weights of the rows of each class. "balanced": factors that give all classes
         the same total weight. With several labels only "balanced": the factors of a row's labels
-        are multiplied.
+        are multiplied. Probabilities are those of the weighted rows.
     init : ObliqueTree, fitted estimator, "axis", "random", "oc1" or "co2", default=None
         A tree to start from instead of random splits, with the same columns and classes; or how to
         grow a greedy tree to start from (see `GreedyTreeClassifier`), on the training rows.

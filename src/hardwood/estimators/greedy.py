@@ -106,7 +106,7 @@ class GreedyTreeClassifier(_GreedyParameters, _GreedyFit, SingleTreeClassifier):
     class_weight : dict, "balanced" or None, default=None
         Factor for the weights of the rows of each class. "balanced": factors that give all classes
         the same total weight. With several labels only "balanced": the factors of a row's labels
-        are multiplied.
+        are multiplied. Probabilities are those of the weighted rows.
     n_jobs : int, default=None
         Number of threads; -1 for all processors. The tree does not depend on it.
     random_state : int, RandomState instance or None, default=None

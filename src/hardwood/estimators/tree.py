@@ -143,13 +143,19 @@ class TreeClassifier(_TreeClassifierParameters, _Searched, base.SingleTreeClassi
         1,500 distinct rows use 4-fold cross-validation instead.
     class_weight : dict, "balanced" or None, default=None
         Factor for the weights of the rows of each class. "balanced": factors that give all classes
-        the same total weight. With several labels only "balanced": the factors of a row's labels
-        are multiplied.
+        the same total weight. Probabilities of classes are those of the rows without the weights;
+        `predict` chooses the class with the largest product of probability and weight, as `tree_`
+        does with its `decision_weights`. With several labels only "balanced": the factors of a
+        row's labels are multiplied, and probabilities are those of the weighted rows.
     n_jobs : int, default=None
         Number of threads, -1 for all processors. Without a time limit, the tree does not depend on
         it.
     random_state : int, RandomState instance or None, default=None
         Seed of all random choices: starts, augmented rows, networks and validation rows.
+    calibrate : bool, default=False
+        Whether to recalibrate the probabilities on the held-out rows of the search: by a slope and
+        a constant of the log odds for two classes, a slope and an offset per class for more, and a
+        line per label. It changes leaf values, or the coefficients of linear leaves.
     verbose : int, default=0
         1 prints a line per candidate.
     callbacks : function or list of functions, default=None
@@ -191,8 +197,8 @@ class TreeClassifier(_TreeClassifierParameters, _Searched, base.SingleTreeClassi
 class TreeRegressor(_TreeParameters, _Searched, base.SingleTreeRegressor):
     """The best hard decision tree for regression that is found within a time limit.
 
-    Parameters and attributes are those of `TreeClassifier`, except `class_weight` and `classes_`,
-    and these:
+    Parameters and attributes are those of `TreeClassifier`, except `calibrate`, `class_weight` and
+    `classes_`, and these:
 
     Parameters
     ----------

@@ -289,7 +289,8 @@ def test_differences_are_paired_by_split():
     [
         ([0.8, 0.6], [0.7, 0.7], True, False),
         ([0.8, 0.6], [0.7, 0.8], False, False),
-        ([0.6, 0.7], [0.8, 0.8], False, True),
+        ([0.7, 0.7], [0.7, 0.7], True, False),
+        ([0.55, 0.75], [0.8, 0.8], False, True),  # by one and a half errors
         ([0.6], [0.7], False, True),  # nothing says how uncertain it is
     ],
 )

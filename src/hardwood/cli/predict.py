@@ -10,10 +10,12 @@ import typer
 
 from hardwood.cli import options as opt
 from hardwood.cli.errors import CommandError, check_writable, naming_the_file
+from hardwood.cli.formulas import formula_in, without_formulas
 from hardwood.cli.output import Notes, print_json
 from hardwood.cli.read import (
     check_column,
     check_format,
+    is_csv_file,
     open_model,
     read_table,
     write_csv,
@@ -44,6 +46,13 @@ def predict(
         list[str] | None,
         opt.named("COLUMN", "Copy this column of the table to the output. May be repeated."),
     ] = None,
+    escape_formulas: Annotated[
+        bool,
+        opt.flag(
+            "Write an apostrophe before text that a spreadsheet would run as a formula (CSV).",
+            "--escape-formulas",
+        ),
+    ] = False,
     path: Annotated[
         LeafPath | None,
         opt.one_of(
@@ -68,11 +77,16 @@ def predict(
     if output is not None:
         check_writable(output, inputs=(model, table))
         check_format(output)
+    is_csv = not as_json if output is None else is_csv_file(output)
+    if escape_formulas and not is_csv:
+        raise CommandError("--escape-formulas is for CSV, not for Parquet or JSON.")
     notes = Notes(strict=strict)
     with notes.collecting():
         rows = read_table(table, model=opened)
         options = {"n_jobs": jobs} | ({} if path is None else {"path": path})
         predictions = prediction_table(opened, rows, keep or [], table, with_proba=proba, **options)
+    if is_csv:
+        predictions = _for_spreadsheets(predictions, notes, escape=escape_formulas)
     if output is not None:
         with naming_the_file(output):
             write_table(predictions, output)
@@ -85,6 +99,19 @@ def predict(
     else:
         sys.stdout.flush()
         write_csv(predictions, sys.stdout.buffer)
+
+
+def _for_spreadsheets(table: pa.Table, notes: Notes, *, escape: bool) -> pa.Table:
+    """Return a table without formulas, or with a note if it has some."""
+    if escape:
+        return without_formulas(table)
+    formula = formula_in(table)
+    if formula is not None:
+        notes.add(
+            f"the CSV has text that a spreadsheet would run as a formula, such as {formula!r:.60}; "
+            "--escape-formulas writes an apostrophe before it"
+        )
+    return table
 
 
 def prediction_table(

@@ -37,7 +37,6 @@ TaskKind = Literal["classification", "regression"]
 
 _PARQUET_MAGIC = b"PAR1"
 _PARQUET_SUFFIXES = (".parquet", ".pq")
-_CSV_SUFFIX = ".csv"
 
 MIN_ROWS = 51  # in fewer rows, all values of a text column may differ by chance
 MIN_DISTINCT = 0.95  # a few repeated values are allowed (a customer who came twice)
@@ -166,20 +165,25 @@ def check_column(table: pa.Table, name: str, path: Path) -> None:
 
 def check_format(path: Path) -> None:
     """Raise CommandError unless `write_table` can write a file with this suffix."""
-    if path.suffix.lower() not in (_CSV_SUFFIX, *_PARQUET_SUFFIXES):
+    if not is_csv_file(path) and path.suffix.lower() not in _PARQUET_SUFFIXES:
         raise CommandError(f"{path}: the name of a table must end in .csv or .parquet.")
+
+
+def is_csv_file(path: Path) -> bool:
+    """Whether `write_table` writes CSV to a file of this name."""
+    return path.suffix.lower() == ".csv"
 
 
 def write_table(table: pa.Table, path: Path) -> None:
     """Write Parquet (`.parquet`, `.pq`) or CSV (`.csv`), completely or not at all."""
     check_format(path)
     with whole_file(path) as stream:
-        if path.suffix.lower() in _PARQUET_SUFFIXES:
+        if is_csv_file(path):
+            write_csv(table, stream)
+        else:
             from pyarrow import parquet
 
             parquet.write_table(table, stream)
-        else:
-            write_csv(table, stream)
 
 
 def write_csv(table: pa.Table, stream: object) -> None:

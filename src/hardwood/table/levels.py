@@ -15,7 +15,9 @@ from hardwood.errors import TableError, warn_about_table
 from hardwood.table.feature import Level
 from hardwood.text.numbers import plural
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
+"""The pattern of a finite number."""
+
 _EXACT = 2**53  # float64 holds every integer up to it
 _BOOLEANS = {"true": True, "false": False}
 _MAX_COLUMNS = 8
@@ -23,7 +25,7 @@ _MAX_COLUMNS = 8
 
 def is_number_text(text: str) -> bool:
     """Whether a text is a finite number: ``12``, ``-1.5``, ``1e3``."""
-    return _NUMBER.fullmatch(text) is not None
+    return re.fullmatch(NUMBER, text) is not None
 
 
 def first_wrong_number(texts: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""What a page holds, read back in Python."""
+"""What a page holds, read back in Python; and what tests in a browser share."""
 
 from __future__ import annotations
 
@@ -8,6 +8,15 @@ import re
 from typing import Any
 
 import numpy as np
+
+SIZES = [(400, 800), (1600, 900)]
+THEMES = ["light", "dark"]
+
+# What can be used or has a role, is seen, and has neither text nor a label.
+UNNAMED = """[...document.querySelectorAll("button, input, select, [role]:not([role=status])")]
+  .filter((e) => e.checkVisibility() && !e.closest("[aria-hidden=true]"))
+  .filter((e) => !e.textContent.trim() && !e.ariaLabel && !e.labels?.length)
+  .map((e) => e.outerHTML)"""
 
 
 def content_in(html: str) -> dict[str, Any]:

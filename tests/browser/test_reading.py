@@ -8,10 +8,9 @@ import pytest
 from forests import make_forest
 from hardwood.model import ObliqueTree
 from hardwood.show.page import show
+from pages import SIZES, THEMES, UNNAMED
 from trees import make_rows, make_tree
 
-SIZES = [(400, 800), (1600, 900)]
-THEMES = ["light", "dark"]
 GROUND = "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).slice(0, 3).map(Number)"
 
 
@@ -210,13 +209,6 @@ def test_the_histogram_has_the_row_on_its_side_of_the_threshold(page, open_page)
     }).flat()""")
     assert len(sides) > 100
     assert all(is_right_of == goes_right for is_right_of, goes_right in sides)
-
-
-# What can be used or has a role, is seen, and has neither text nor a label.
-UNNAMED = """[...document.querySelectorAll("button, input, select, [role]:not([role=status])")]
-  .filter((e) => e.checkVisibility() && !e.closest("[aria-hidden=true]"))
-  .filter((e) => !e.textContent.trim() && !e.ariaLabel && !e.labels?.length)
-  .map((e) => e.outerHTML)"""
 
 
 def test_screen_readers_find_a_tree_and_its_labels(page, tree, open_page):

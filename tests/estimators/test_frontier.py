@@ -339,6 +339,15 @@ def test_the_smallest_within_one_standard_error():
     assert pareto(trees, weight) == [2, 1, 0]
 
 
+def test_a_tree_is_not_chosen_where_a_smaller_one_is_better():
+    weight = np.ones(4)
+    best = held_out(8, 30, [1.0, 1.0, 1.0, 1.0])
+    uncertain = held_out(4, 20, [2.0, 0.0, 2.6, 0.2])  # 0.2 worse, with a standard error of 0.55
+    better = held_out(2, 10, [1.1, 1.1, 1.1, 1.1])  # 0.1 worse, for certain
+    assert chosen([best, uncertain], weight) == 1
+    assert chosen([best, uncertain, better], weight) == 0
+
+
 def test_weights_of_rows_count_in_the_choice():
     a = held_out(1, 1, [0.0, 4.0])
     b = held_out(2, 2, [1.0, 1.0])

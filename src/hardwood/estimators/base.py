@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from hardwood.model import ObliqueForest, ObliqueTree, TreeEnsemble
     from hardwood.model.edit.harden import HardeningCost
+    from hardwood.show.page import Page
 
 _Self = TypeVar("_Self", bound="ModelEstimator")
 
@@ -153,6 +154,34 @@ class ModelEstimator(BaseEstimator):
         """Write the model to a file for `hardwood.load`. A failed write leaves no partial file."""
         check_is_fitted(self)
         self._model.save(path)
+
+    def show(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        X: Any = None,
+        y: Any = None,
+        *,
+        title: str | None = None,
+        max_rows: int = 300,
+    ) -> Page:
+        """Create an interactive page of the model; see :meth:`hardwood.ObliqueTree.show`.
+
+        Parameters
+        ----------
+        path
+            Where to write the page; None: it is only returned.
+        X, y
+            Rows for the histograms, and their targets for the colors; optional.
+        title
+            By default the task and its target.
+        max_rows
+            Maximum number of rows in the page, for readers to choose from.
+        """
+        check_is_fitted(self)
+        return self._page(path, X, y, title=title, max_rows=max_rows)
+
+    def _page(self, *where_and_rows: Any, **options: Any) -> Page:
+        return self._model.show(*where_and_rows, **options)
 
     def _check_predictable(self, X: Any) -> None:
         """Raise and warn as scikit-learn does; the model checks the values of X.

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from hardwood.show.page import Page
+
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class _TreeParameters(TreeParameters):
@@ -71,6 +73,13 @@ class _Searched(base.TreeEstimator):
             Axes of matplotlib to draw into; None for a new figure.
         """
         return self._known_frontier.plot(path, ax=ax)
+
+    def _page(self, *where_and_rows: Any, **options: Any) -> Page:
+        """Let readers slide from size to size, unless the tree was replaced by another one."""
+        frontier = self.__dict__.get("frontier_")
+        if frontier is None or frontier.chosen.tree != self.tree_:
+            return super()._page(*where_and_rows, **options)
+        return frontier.show(*where_and_rows, **options)
 
     @property
     def _known_frontier(self) -> Frontier:

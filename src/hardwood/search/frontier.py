@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from hardwood.show.page import Page
     from hardwood.text.report import Tables
 
 Preference = Literal["balanced", "accuracy", "readable"]
@@ -72,8 +73,9 @@ class HeldOut:
 def chosen(trees: Sequence[HeldOut], weight: np.ndarray, prefer: Preference = "balanced") -> int:
     """Return the place of the tree that a preference chooses.
 
-    "balanced": the smallest within one standard error of the best. "accuracy": the best.
-    "readable": the best with at most 12 leaves and 3 terms.
+    "balanced": the smallest within one standard error of the best, of the trees that no tree with
+    as few numbers to read beats. "accuracy": the best. "readable": the best with at most 12 leaves
+    and 3 terms.
     """
     means = mean_losses(trees, weight)
     allowed = np.arange(len(trees))
@@ -85,7 +87,7 @@ def chosen(trees: Sequence[HeldOut], weight: np.ndarray, prefer: Preference = "b
         return best
     near = [
         i
-        for i in range(len(trees))
+        for i in _unbeaten(trees, weight, ("size",))
         if means[i] - means[best] <= standard_error(trees[i].losses - trees[best].losses, weight)
     ]
     return min(near, key=lambda i: (trees[i].size, means[i]))
@@ -104,22 +106,25 @@ def standard_error(differences: np.ndarray, weight: np.ndarray) -> float:
 
 
 def pareto(trees: Sequence[HeldOut], weight: np.ndarray) -> list[int]:
-    """Return the places of the trees of the frontier, the smallest first.
-
-    Of trees with the same loss the smallest is kept, of equal trees the first.
-    """
+    """Return the places of the trees of the frontier, the smallest first."""
+    kept = {
+        *_unbeaten(trees, weight, ("size",)),
+        *_unbeaten(trees, weight, ("n_leaves", "n_terms")),
+    }
     losses = mean_losses(trees, weight)
-    sizes = np.array([(tree.size, tree.n_leaves, tree.n_terms) for tree in trees])
-    best_first = np.lexsort((*sizes.T[::-1], losses))
-    kept = {*_unbeaten(best_first, sizes[:, :1]), *_unbeaten(best_first, sizes[:, 1:])}
     return sorted(kept, key=lambda i: (trees[i].size, losses[i]))
 
 
-def _unbeaten(best_first: np.ndarray, sizes: np.ndarray) -> list[int]:
-    """Return the places before which none is as small by all sizes (n, s)."""
+def _unbeaten(trees: Sequence[HeldOut], weight: np.ndarray, measures: tuple[str, ...]) -> list[int]:
+    """Return the places of the trees that no other beats that is as small in all measures.
+
+    Of trees with the same loss the smallest is kept, of equal trees the first.
+    """
+    sizes = np.array([(tree.size, tree.n_leaves, tree.n_terms) for tree in trees])
+    measured = np.array([[getattr(tree, name) for name in measures] for tree in trees])
     kept: list[int] = []
-    for i in best_first.tolist():
-        if not (sizes[kept] <= sizes[i]).all(axis=1).any():
+    for i in np.lexsort((*sizes.T[::-1], mean_losses(trees, weight))).tolist():
+        if not (measured[kept] <= measured[i]).all(axis=1).any():
             kept.append(i)
     return kept
 
@@ -137,8 +142,10 @@ class MeasuredSize:
         Leaves, and features in a split or a leaf, at most.
     size
         Numbers to read.
-    loss, error
-        The mean loss, and the standard error of its difference from the best tree's.
+    loss
+        The mean loss.
+    above, error
+        By how much it exceeds that of the best tree, and the standard error of this difference.
     """
 
     kind: TreeKind
@@ -146,6 +153,7 @@ class MeasuredSize:
     n_terms: int
     size: float
     loss: float
+    above: float
     error: float
 
     @property
@@ -153,11 +161,16 @@ class MeasuredSize:
         """Its leaves and terms."""
         return f"{plural(self.n_leaves, 'leaf', 'leaves')}, {plural(self.n_terms, 'term')}"
 
+    @property
+    def above_words(self) -> str:
+        """By how much its loss exceeds the best, with the standard error of that."""
+        return format_with_error(self.above, self.error) if self.above else "best"
+
 
 def measured_sizes(trees: Sequence[HeldOut], weight: np.ndarray) -> list[MeasuredSize]:
     """Return the size of each tree, with its loss."""
     means = mean_losses(trees, weight)
-    best = trees[int(means.argmin())].losses
+    best = int(means.argmin())
     return [
         MeasuredSize(
             tree.kind,
@@ -165,7 +178,8 @@ def measured_sizes(trees: Sequence[HeldOut], weight: np.ndarray) -> list[Measure
             tree.n_terms,
             tree.size,
             float(mean),
-            standard_error(tree.losses - best, weight),
+            float(mean - means[best]),
+            standard_error(tree.losses - trees[best].losses, weight),
         )
         for tree, mean in zip(trees, means, strict=True)
     ]
@@ -294,6 +308,24 @@ class Frontier(PlottedReport):
             f"{self.points[0].words}; print the frontier to see all sizes."
         )
 
+    def show(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        X: Any = None,
+        y: Any = None,
+        *,
+        title: str | None = None,
+        max_rows: int = 300,
+    ) -> Page:
+        """Create an interactive page on which readers slide from size to size.
+
+        Arguments are those of :meth:`hardwood.ObliqueTree.show`; the chosen tree is shown first.
+        """
+        from hardwood.show.page import show
+
+        tree, sizes = self.chosen.tree, self if len(self.points) > 1 else None
+        return show(tree, path, X, y, title=title, max_rows=max_rows, sizes=sizes)
+
     def plot(self, path: str | os.PathLike[str] | None = None, *, ax: Axes | None = None) -> Figure:
         """Plot the held-out loss against the number of leaves; return the figure.
 
@@ -341,7 +373,7 @@ class Frontier(PlottedReport):
                 str(point.n_terms),
                 f"{point.size:g}",
                 format_number(point.loss),
-                self._above_the_best(point),
+                point.above_words,
                 "chosen" if point.is_chosen else "",
             ]
             for point in shown
@@ -353,12 +385,6 @@ class Frontier(PlottedReport):
             return [table]
         words = f"{plural(more, 'more tree')} with fewer leaves or terms, such as at(max_terms=1)."
         return [table, Text(words)]
-
-    def _above_the_best(self, point: FrontierPoint) -> str:
-        above = point.loss - self.best.loss
-        if above == 0:
-            return "best"
-        return format_with_error(above, point.error)
 
     def _content(self) -> dict[str, Any]:
         return {

@@ -19,6 +19,7 @@ from hardwood.show.page.exact import (
 from hardwood.show.page.histograms import N_BINS, histograms_of
 from hardwood.show.page.packing import packed
 from hardwood.show.page.rows import DataRows
+from hardwood.show.page.sizes import Sizes, sizes_content
 from hardwood.show.text import summary
 from hardwood.text.condition import Axis, Phrase, phrase
 from hardwood.text.leaf import leaf_equations, outputs_left_out, says_equations
@@ -30,12 +31,18 @@ if TYPE_CHECKING:
     from hardwood.table import Feature, Schema
 
 MAX_TERMS = 4
+TERMS_ON_CARD = 3  # of a linear leaf
 MAX_UNUSED_NAMES = 200
 MAX_ROWS = 300
 
 
 def content_of(
-    model: HardModel, X: Any = None, y: Any = None, *, max_rows: int = MAX_ROWS
+    model: HardModel,
+    X: Any = None,
+    y: Any = None,
+    *,
+    max_rows: int = MAX_ROWS,
+    sizes: Sizes | None = None,
 ) -> dict[str, Any]:
     """Return everything that a page shows.
 
@@ -47,6 +54,8 @@ def content_of(
         Rows and their true targets, for the histograms; optional.
     max_rows
         Largest number of rows that readers can choose from.
+    sizes
+        Trees of other sizes, and the model, which is shown first; None for the model alone.
 
     Raises
     ------
@@ -57,10 +66,10 @@ def content_of(
         raise ValueError("y was given without X: pass the rows as well")
     if max_rows < 0:
         raise ValueError(f"max_rows must not be negative, got {max_rows}")
-    trees = model.hard_trees
     rows = None if X is None else DataRows.of(model, X, y)
     colors = colors_of(model, rows)
-    features = _used_features(trees)
+    shown = _shown(model, rows, sizes)
+    features = _used_features([tree for tree, _ in shown])
     columns = np.flatnonzero(np.isin(model.schema.column_feature, features))
     return {
         "summary": summary(model),
@@ -76,9 +85,22 @@ def content_of(
         "spread": packed(model.schema.column_spread[columns]),
         "bins": N_BINS,
         "colors": colors.to_dict(),
-        "trees": [_tree(tree, columns, rows, colors) for tree in trees],
+        "sizes": None
+        if sizes is None
+        else sizes_content(sizes, [own for _, own in shown], features, max_rows),
+        "trees": [_tree(tree, columns, own, colors) for tree, own in shown],
         "rows": None if rows is None else _rows(rows, features, max_rows),
     }
+
+
+def _shown(
+    model: HardModel, rows: DataRows | None, sizes: Sizes | None
+) -> list[tuple[ObliqueTree, DataRows | None]]:
+    """Return the trees, each with the rows and what is predicted for them."""
+    if sizes is None:
+        return [(tree, rows) for tree in model.hard_trees]
+    trees = [point.tree for point in sizes.points]
+    return [(tree, None if rows is None else rows.predicted_by(tree)) for tree in trees]
 
 
 def _output_names(model: HardModel) -> list[str]:
@@ -169,6 +191,7 @@ def _tree(
         "link": tree.link,
         "leafWeights": _leaf_weights(tree, columns),
         "equations": _equations(tree),
+        "scorecards": _scorecards(tree),
         "histograms": None if rows is None else histograms_of(tree, rows, colors),
     }
 
@@ -202,6 +225,24 @@ def _equations(tree: ObliqueTree) -> list[list[str]] | None:
         + ([left_out] if left_out else [])
         for leaf in range(tree.n_leaves)
     ]
+
+
+def _scorecards(tree: ObliqueTree) -> list[list[Any]] | None:
+    """Return what each linear leaf predicts, its largest terms, and how many are left out.
+
+    None where a leaf has more than one equation, or none.
+    """
+    if not says_equations(tree):
+        return None
+    cards = []
+    for leaf in range(tree.n_leaves):
+        equation, *others = leaf_equations(tree, leaf, max_terms=TERMS_ON_CARD, digits="auto")
+        if others:
+            return None
+        sum_ = equation.formula
+        what = equation.left_side or "linear"
+        cards.append([what, [str(term) for term in sum_.terms], sum_.n_left_out])
+    return cards
 
 
 # Rows

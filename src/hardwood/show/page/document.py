@@ -16,6 +16,7 @@ from hardwood.atomic_file import checked_target, whole_file
 from hardwood.errors import ModelKindError
 from hardwood.model.base import Model
 from hardwood.show.page.content import MAX_ROWS, content_of
+from hardwood.show.page.sizes import Sizes
 from hardwood.table.valid_text import check_text
 
 # The scripts in order: each uses names from earlier ones, and `main.js` starts the page.
@@ -39,6 +40,7 @@ SCRIPTS = (
     "panels/model_panel.js",
     "panels/text_panel.js",
     "panels/search.js",
+    "panels/size_bar.js",
     "main.js",
 )
 FRAME_HEIGHT = 640  # pixels, in a notebook
@@ -88,8 +90,12 @@ def show(
     *,
     title: str | None = None,
     max_rows: int = MAX_ROWS,
+    sizes: Sizes | None = None,
 ) -> Page:
-    """Return the page of a model; arguments as in :meth:`hardwood.ObliqueTree.show`."""
+    """Return the page of a model; arguments as in :meth:`hardwood.ObliqueTree.show`.
+
+    With ``sizes`` readers choose among trees of several sizes; the model is shown first.
+    """
     hard = model.hard("a page")
     if path is not None:
         _check_path(path)

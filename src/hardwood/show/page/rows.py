@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,10 @@ class DataRows:
             outputs=outputs,
             predicted=None if model.classes is None else model.class_positions(outputs),
         )
+
+    def predicted_by(self, model: HardModel) -> DataRows:
+        """Return the same rows with the predictions of another model."""
+        return replace(self, outputs=model.outputs(self.table))
 
     def __len__(self) -> int:
         return self.number.size

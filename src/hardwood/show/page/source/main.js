@@ -37,12 +37,12 @@ function switchTheme() {
 
 function startHeader() {
   byId("title").textContent = model.title;
-  byId("summary").textContent = model.summary;
+  byId("summary").textContent = currentSize().summary;
   byId("theme").addEventListener("click", switchTheme);
   byId("show-help").addEventListener("click", () => byId("help").showModal());
   byId("close-help").addEventListener("click", () => byId("help").close());
   const chooser = byId("tree-chooser");
-  chooser.hidden = model.trees.length === 1;
+  chooser.hidden = model.combine === null || model.trees.length === 1;
   if (chooser.hidden) return;
   const options = model.trees.map((_, t) => element("option", { value: t, text: `${t + 1}` }));
   byId("tree").append(...options);
@@ -74,9 +74,10 @@ function setAllOpen(isOpen) {
   overview();
 }
 
-/** Draw another tree of the forest. */
+/** Draw another tree of the forest, or of another size. */
 function switchTree() {
   byId("tree").value = state.tree;
+  byId("summary").textContent = currentSize().summary;
   Object.assign(state, { selected: 0 });
   drawTree();
   if (state.prediction) bringPathIntoView();
@@ -90,6 +91,7 @@ function startDrawing() {
   });
   whenever(["selected", "prediction", "feature", "tree", "shade"], drawNodePanel);
   whenever(["tree"], drawTextPanel);
+  if (model.sizes) whenever(["tree"], drawModelPanel);
   whenever(["shade"], () => {
     drawLegend();
     clearDrawing();
@@ -103,6 +105,7 @@ function startDrawing() {
 function start() {
   model = readModel();
   if (!model.rows) CARDS.split.height = WITHOUT_HISTOGRAM;
+  startSizes();
   startHeader();
   startTabs();
   startViewport();
@@ -113,7 +116,7 @@ function start() {
   startRowPanel();
   drawNodePanel();
   drawModelPanel();
-  openTab(model.trees.length > 1 ? "model" : "node");
+  openTab(model.combine !== null && model.trees.length > 1 ? "model" : "node");
   checkPredictions();
   document.documentElement.dataset.ready = "yes";
 }

@@ -8,6 +8,7 @@ const state = {
   prediction: null, // `predictionFor` of the current row, or null
   feature: null, // number of the feature that is searched for, or null
   shade: 0, // the output that determines the color, if numbers do
+  terms: Infinity, // most terms of the sizes to slide along
 };
 
 const listeners = [];
@@ -33,6 +34,11 @@ function currentTree() {
   return model.trees[state.tree];
 }
 
+/** What depends on the size of the tree, if the page has several: its summary, for example. */
+function currentSize() {
+  return model.sizes ? model.sizes.points[state.tree] : model;
+}
+
 /** Path of the current row through the drawn tree; null without a row. */
 function currentPath() {
   return state.prediction && state.prediction.trees[state.tree];
@@ -42,6 +48,11 @@ function currentPath() {
 function currentPathNodes() {
   const path = currentPath();
   return path ? [...path.steps.map((step) => step.node), path.node] : [];
+}
+
+/** The prediction for the current row: of the forest, or of the drawn tree. */
+function currentOutputs() {
+  return model.combine === null ? currentPath().outputs : state.prediction.outputs;
 }
 
 /** Show a row and its paths through all trees; null removes it. */

@@ -31,9 +31,11 @@ function thresholdText(tree, split) {
   return relationText(tree.conditions[split][2]).slice(2) || "0";
 }
 
-/** The prediction of a leaf as short text: "Adelie", "12.4", "a, b". */
+/** The prediction of a leaf as text: "Adelie", "12.4", "a, b"; of a linear leaf, its equations. */
 function leafText(tree, leaf) {
-  return tree.equations ? "a linear function" : predictionText(tree, leafValues(tree, leaf));
+  return tree.equations
+    ? tree.equations[leaf].join("; ")
+    : predictionText(tree, leafValues(tree, leaf));
 }
 
 function leafValues(tree, leaf) {
@@ -151,6 +153,7 @@ function countNote(tree, node) {
 
 function leafParts(tree, node) {
   const leaf = node - tree.nSplits;
+  if (tree.scorecards) return scorecardParts(tree, node);
   const facts = element("p", { class: "facts" });
   const share = leafShareText(tree, leaf);
   if (share) facts.append(element("span", { text: share }));
@@ -159,6 +162,22 @@ function leafParts(tree, node) {
   return [
     element("p", { class: "prediction", text: shortPrediction(tree, leaf), title }),
     facts,
+    leafStrip(tree, node),
+  ];
+}
+
+/** A leaf with one equation: what it predicts, and its largest terms. */
+function scorecardParts(tree, node) {
+  const leaf = node - tree.nSplits;
+  const [what, terms, nLeftOut] = tree.scorecards[leaf];
+  const equation = leafText(tree, leaf);
+  const typical = hasGroups() || tree.task === "multilabel" ? "" : `≈ ${meanText(tree, leaf)}`;
+  const heading = [what, typical].filter(Boolean).join(" ");
+  const more = nLeftOut ? `+ ${nLeftOut} more` : "";
+  return [
+    element("p", { class: "prediction", text: heading, title: equation }),
+    ...terms.map((term) => element("p", { class: "term", text: termText(term), title: equation })),
+    element("p", { class: "facts quiet" }, element("span", { text: more }), countNote(tree, node)),
     leafStrip(tree, node),
   ];
 }
@@ -179,7 +198,7 @@ function meanText(tree, leaf) {
 
 /** The strip at the bottom of a leaf: rows by class, histogram of true values, or labels. */
 function leafStrip(tree, node) {
-  const [width, height] = [CARDS.leaf.width - 2, hasGroups() ? 14 : 30];
+  const [width, height] = [nodeSize(tree, node, CARDS).width - 2, hasGroups() ? 14 : 30];
   const strip = svgElement("svg", { width, height, class: "strip", "aria-hidden": "true" });
   const leaf = node - tree.nSplits;
   if (hasGroups()) strip.append(...classStrip(tree, node, width, height));

@@ -4,9 +4,15 @@
 
 // Cards are for reading. If too many nodes are shown to read each one, they become small boxes, close
 // together, so that the shape of the whole tree is visible.
-const CARDS = { split: { width: 236, height: 126 }, leaf: { width: 146, height: 88 }, gap: 18 };
+const CARDS = {
+  split: { width: 236, height: 126 },
+  leaf: { width: 146, height: 88 },
+  linear: { width: 236, height: 152 }, // a leaf with one equation
+  gap: 18,
+};
 const WITHOUT_HISTOGRAM = 76; // height of a split's card
-const BOXES = { split: { width: 22, height: 40 }, leaf: { width: 22, height: 40 }, gap: 4 };
+const BOX = { width: 22, height: 40 };
+const BOXES = { split: BOX, leaf: BOX, linear: BOX, gap: 4 };
 const MOST_CARDS = 160;
 const CARD_SPACE = 70; // from a split's card to the next level
 const CARD_FLOW = 64; // width of the stream of all rows
@@ -16,7 +22,8 @@ const MOST_AT_FIRST = 40; // nodes
 const CUT_AT_FIRST = 1.25; // widths of the window that the first view may need
 
 function nodeSize(tree, node, form) {
-  return isLeaf(tree, node) ? form.leaf : form.split;
+  if (!isLeaf(tree, node)) return form.split;
+  return tree.scorecards ? form.linear : form.leaf;
 }
 
 /** Open splits of the drawn tree; at first, as many levels as fit into view. */

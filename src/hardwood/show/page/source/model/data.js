@@ -37,6 +37,7 @@ function readModel() {
   model.colors = readColors(content.colors);
   model.rows = content.rows && readRows(content.rows, features.length);
   model.trees = content.trees.map((tree) => readTree(tree, model));
+  if (model.sizes) model.sizes.points.forEach(readSize);
   return model;
 }
 
@@ -79,6 +80,11 @@ function readRows(rows, nFeatures) {
     /** Values of the i-th row that can be chosen, one for each feature. */
     at: (i) => Float64Array.from({ length: nFeatures }, (_, f) => columns[f][i]),
   };
+}
+
+function readSize(size) {
+  size.importances = unpacked(size.importances);
+  size.outputs = unpacked(size.outputs);
 }
 
 function readTree(packed, model) {

@@ -138,19 +138,19 @@ function linked(scores, link) {
   return powers.map((power) => power / total);
 }
 
-/** The prediction of the whole model for a row, with the path and outputs of each tree. */
+/** Path and outputs of each tree for a row; of a forest also the `outputs` of all together. */
 function predictionFor(model, row) {
   const encoded = encodedRow(model, row);
   const trees = model.trees.map((tree) => {
     const path = pathOf(model, tree, encoded);
     return { ...path, outputs: leafOutputs(model, tree, path.leaf, encoded) };
   });
-  return { row, encoded, trees, outputs: combined(model, trees) };
+  const outputs = model.combine === null ? null : combined(model, trees);
+  return { row, encoded, trees, outputs };
 }
 
 /** Combine the trees: the mean of their outputs, the shares of their votes, or the sum. */
 function combined(model, trees) {
-  if (model.combine === null) return trees[0].outputs;
   const total = new Float64Array(model.outputs.length);
   for (const { outputs } of trees) {
     const added = model.combine === "vote" ? votes(model, outputs) : outputs;
@@ -168,7 +168,7 @@ function votes(model, outputs) {
 
 /** Position of the class that the model predicts; decision weights multiply the probabilities. */
 function predictedClass(outputs) {
-  const weights = model.decisionWeights;
+  const weights = currentSize().decisionWeights;
   return largestAt(weights ? outputs.map((share, o) => share * weights[o]) : outputs);
 }
 

@@ -24,8 +24,16 @@ function splitTerms(tree, split) {
   return weighedColumns(tree.weights, split * tree.nColumns, 2 ** tree.exponent[split]);
 }
 
+/** Terms of one output of a linear leaf; of the second of two classes, less those of the first. */
 function leafTerms(tree, leaf, output) {
-  return weighedColumns(tree.leafWeights, (leaf * tree.nOutputs + output) * tree.nColumns);
+  const rowOf = (o) => {
+    const start = (leaf * tree.nOutputs + o) * tree.nColumns;
+    return tree.leafWeights.slice(start, start + tree.nColumns);
+  };
+  const own = rowOf(output);
+  const isOfTwo = tree.task === "classification" && tree.nOutputs === 2 && output === 1;
+  const first = isOfTwo ? rowOf(0) : null;
+  return weighedColumns(first ? own.map((weight, c) => weight - first[c]) : own, 0);
 }
 
 /** Whether a feature is a date or a duration, which are in seconds. */
@@ -46,8 +54,12 @@ function columnName({ feature, kind, level }) {
  *   important first
  */
 function featureUse() {
-  const use = model.features.map(({ importance }, feature) => ({ feature, importance, splits: 0 }));
-  for (const tree of model.trees) {
+  const use = model.features.map((_, feature) => ({
+    feature,
+    importance: importanceOf(feature),
+    splits: 0,
+  }));
+  for (const tree of model.sizes ? [currentTree()] : model.trees) {
     for (let split = 0; split < tree.nSplits; split++) {
       const weighed = splitTerms(tree, split).map(({ column }) => model.columns[column].feature);
       for (const feature of new Set(weighed)) use[feature].splits += 1;
@@ -56,12 +68,18 @@ function featureUse() {
   return use.sort((a, b) => b.importance - a.importance || b.splits - a.splits);
 }
 
-let knownUse = null;
+function importanceOf(feature) {
+  const { importances } = currentSize();
+  return importances ? importances[feature] : model.features[feature].importance;
+}
 
-/** `featureUse`, computed once. */
+const knownUse = new Map(); // what it is of -> `featureUse`
+
+/** `featureUse`, computed once for the model, or for each size. */
 function sortedFeatureUse() {
-  knownUse ??= featureUse();
-  return knownUse;
+  const of = currentSize();
+  if (!knownUse.has(of)) knownUse.set(of, featureUse());
+  return knownUse.get(of);
 }
 
 /** Positions of the features, the most used first. */

@@ -3,19 +3,22 @@
 
 const FEATURES_AT_FIRST = 15;
 const TREES_AT_FIRST = 50;
+const SIZES_AT_FIRST = 30;
 
 function drawModelPanel() {
   const parts = [
-    element("p", { text: `${model.summary}.` }),
+    element("p", { text: `${currentSize().summary}.` }),
     section("Feature use", ...useTable()),
   ];
-  if (model.trees.length > 1) parts.push(section("Trees", ...treeTable()));
+  if (model.sizes) parts.push(section("Sizes", ...sizeTable()));
+  else if (model.trees.length > 1) parts.push(section("Trees", ...treeTable()));
   parts.push(section("About this page", ...aboutParts()));
   byId("panel-model").replaceChildren(...parts);
+  fillCheck();
 }
 
 function useTable() {
-  const use = sortedFeatureUse();
+  const use = sortedFeatureUse().filter(({ importance }) => importance > 0 || !model.sizes);
   const largest = use[0]?.importance || 1;
   const rows = use.map(({ feature, importance, splits }) =>
     barRow(searchLink(feature), [plainBar(importance / largest)], [shareText(importance)], {
@@ -25,9 +28,17 @@ function useTable() {
   const parts = rows.length
     ? tableParts("output-table", [], rows, FEATURES_AT_FIRST)
     : [quietText("The model uses no feature.")];
-  const { count, names } = model.unused;
+  const { count, names } = unusedFeatures(use);
   const more = count > names.length ? ` and ${count - names.length} more` : "";
   return count ? [...parts, quietText(`Not used: ${names.join(", ")}${more}.`)] : parts;
+}
+
+/** Features that no tree of the page uses, and those that only trees of other sizes use. */
+function unusedFeatures(use) {
+  const used = new Set(use.map(({ feature }) => feature));
+  const others = model.features.filter((_, f) => !used.has(f)).map(({ name }) => name);
+  const { count, names } = model.unused;
+  return { count: count + others.length, names: [...others, ...names] };
 }
 
 /** The name of a feature, as a link that searches for the splits that use it. */
@@ -46,6 +57,20 @@ function treeTable() {
     return element("tr", {}, element("th", { scope: "row" }, link), ...cells);
   });
   return tableParts("tree-table", ["tree", "depth", "splits", "leaves"], rows, TREES_AT_FIRST);
+}
+
+/** The sizes in order, as links. */
+function sizeTable() {
+  const rows = model.sizes.points.map((size, t) => {
+    const link = button(size.words, () => change({ tree: t }), { class: "link" });
+    if (t === state.tree) link.setAttribute("aria-current", "true");
+    const cells = [size.numbers, size.lossText, size.aboveText].map((text) =>
+      element("td", { class: "figure", text }),
+    );
+    return element("tr", {}, element("th", { scope: "row" }, link), ...cells);
+  });
+  const head = ["size", "numbers", model.sizes.metric, "above the best"];
+  return tableParts("size-table", head, rows, SIZES_AT_FIRST);
 }
 
 function aboutParts() {
@@ -84,17 +109,31 @@ function checkPredictions() {
 }
 
 function agrees(place) {
-  const k = model.outputs.length;
-  const { outputs } = predictionFor(model, model.rows.at(place));
+  const { trees, outputs } = predictionFor(model, model.rows.at(place));
+  if (!model.sizes) return areSame(outputs ?? trees[0].outputs, model.rows.outputs, place);
+  return trees.every((tree, t) => areSame(tree.outputs, model.sizes.points[t].outputs, place));
+}
+
+/** Whether outputs are those of the library, which has them for all rows. */
+function areSame(outputs, ofRows, place) {
   return outputs.every((value, o) => {
-    const expected = model.rows.outputs[place * k + o];
+    const expected = ofRows[place * outputs.length + o];
     return (
       value === expected || Math.abs(value - expected) <= SAME * Math.max(1, Math.abs(expected))
     );
   });
 }
 
+let nDifferent = null; // rows; null until all were compared
+
 function reportCheck(different) {
+  nDifferent = different;
+  fillCheck();
+}
+
+function fillCheck() {
+  if (nDifferent === null) return;
+  const different = nDifferent;
   const all = plural(model.rows.count, "row");
   const check = byId("check");
   check.dataset.different = different;

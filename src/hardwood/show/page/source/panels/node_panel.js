@@ -84,7 +84,8 @@ function termRows(tree, split, terms, added) {
 
 function leafPanel(tree, node) {
   const leaf = node - tree.nSplits;
-  const heading = element("h2", { class: "condition", text: leafText(tree, leaf) });
+  const text = tree.equations ? "a linear function" : leafText(tree, leaf);
+  const heading = element("h2", { class: "condition", text });
   const parts = tree.equations ? linearParts(tree, leaf) : constantParts(tree, node);
   return [heading, leafCounts(tree, node), ...parts];
 }
@@ -142,20 +143,35 @@ function groupTable(tree, node) {
 /** Equations of a linear leaf, and bars for their terms. */
 function linearParts(tree, leaf) {
   const lines = tree.equations[leaf].map((text) => element("p", { class: "equation", text }));
-  const terms = model.outputs.slice(0, EQUATIONS).map((name, output) => {
-    const title = tree.nOutputs === 1 ? "Terms" : `Terms of ${name}`;
+  // Of two classes only the difference of their scores matters: the equation of the second.
+  const shown = tree.scorecards ? [tree.nOutputs - 1] : [...model.outputs.keys()].slice(0, EQUATIONS);
+  const terms = shown.map((output) => {
+    const title = tree.nOutputs === 1 ? "Terms" : `Terms of ${model.outputs[output]}`;
     return section(title, ...leafTermTable(tree, leaf, output));
   });
-  return [section("Equations", ...lines), ...terms];
+  return [section(lines.length === 1 ? "Equation" : "Equations", ...lines), ...terms];
 }
 
 function leafTermTable(tree, leaf, output) {
   const terms = leafTerms(tree, leaf, output);
   if (terms.length === 0) return [quietText("All weights are zero: the prediction is constant.")];
+  const isOnPath = currentPath()?.leaf === leaf;
   const largest = largestSize(terms.map(({ push }) => push));
   const rows = terms.map(({ column, weight, push }) => {
     const name = nameElement(columnName(model.columns[column]));
-    return barRow(name, [divergingBar(push / largest)], [numberText(weight, 3)]);
+    const figures = [numberText(weight, 3)];
+    if (isOnPath) figures.push(numberText(weight * columnValue(column), 3));
+    return barRow(name, [divergingBar(push / largest)], figures);
   });
-  return tableParts("terms-table", [], rows, TERMS_AT_FIRST);
+  const head = isOnPath ? ["column", "", "weight", "this row"] : [];
+  return tableParts("terms-table", head, rows, TERMS_AT_FIRST);
+}
+
+/** What the current row has in a column, in the units of its weight; 0 or 1 for a level. */
+function columnValue(column) {
+  const { feature, kind } = model.columns[column];
+  const { row, encoded } = state.prediction;
+  if (kind !== "number") return Number(encoded.on.includes(column));
+  const value = Number.isNaN(row[feature]) ? model.features[feature].center : row[feature];
+  return isTime(feature) ? value / DAY : value;
 }

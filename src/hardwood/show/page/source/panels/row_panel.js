@@ -55,7 +55,7 @@ function drawRowPanel(changed) {
   byId("row-start").hidden = Boolean(prediction);
   byId("row-origin").textContent = originText();
   if (changed.has("prediction")) drawFields();
-  byId("prediction").replaceChildren(...(prediction ? predictionParts(prediction) : []));
+  byId("prediction").replaceChildren(...(prediction ? predictionParts() : []));
   byId("path").replaceChildren(...(prediction ? pathItems(currentPath()) : []));
   byId("path-part").hidden = !prediction;
   describePrediction(prediction);
@@ -81,8 +81,9 @@ function trueTarget(place) {
 /** Store the exact prediction where programs and tests can read it. */
 function describePrediction(prediction) {
   const { dataset } = byId("prediction");
-  dataset.outputs = prediction ? JSON.stringify([...prediction.outputs]) : "";
-  dataset.leaves = prediction ? JSON.stringify(prediction.trees.map(({ leaf }) => leaf)) : "";
+  const trees = model.combine === null ? [currentPath()] : prediction?.trees;
+  dataset.outputs = prediction ? JSON.stringify([...currentOutputs()]) : "";
+  dataset.leaves = prediction ? JSON.stringify(trees.map(({ leaf }) => leaf)) : "";
 }
 
 // Fields
@@ -177,13 +178,14 @@ function isoDate(text) {
 
 // The prediction
 
-function predictionParts(prediction) {
+function predictionParts() {
+  const outputs = currentOutputs();
   const parts = [
     quietText(model.combine ? "The forest predicts" : "The tree predicts"),
-    element("p", { class: "prediction", text: predictionText(model, prediction.outputs) }),
+    element("p", { class: "prediction", text: predictionText(model, outputs) }),
   ];
-  const isPlain = model.task === "regression" && prediction.outputs.length === 1;
-  if (!isPlain) parts.push(...outputTable(model, prediction.outputs));
+  const isPlain = model.task === "regression" && outputs.length === 1;
+  if (!isPlain) parts.push(...outputTable(model, outputs));
   if (model.combine) parts.push(quietText(`Tree ${state.tree + 1} predicts: ${ownPrediction()}`));
   return parts;
 }

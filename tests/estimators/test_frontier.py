@@ -238,12 +238,15 @@ def test_the_limit_of_terms_is_among_the_sizes(most):
 
 
 def test_on_a_linear_table_it_is_as_good_as_a_linear_model():
-    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
-    X, test_X, y, test_y = train_test_split(X, y, random_state=0, stratify=y)
-    tree = TreeClassifier(prefer="accuracy", **QUICK).fit(X, y)
-    linear = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(X, y)
-    losses = [log_loss(test_y, model.predict_proba(test_X)) for model in (tree, linear)]
-    assert losses[0] < losses[1] + 0.05
+    table, classes = load_breast_cancer(return_X_y=True, as_frame=True)
+    losses = []
+    for seed in range(5):
+        X, test_X, y, test_y = train_test_split(table, classes, random_state=seed, stratify=classes)
+        tree = TreeClassifier(prefer="accuracy", **QUICK).fit(X, y)
+        linear = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(X, y)
+        losses.append([log_loss(test_y, m.predict_proba(test_X)) for m in (tree, linear)])
+    of_tree, of_linear = np.mean(losses, axis=0)
+    assert of_tree < of_linear + 0.05
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     X, test_X, y, test_y = train_test_split(X, y, random_state=0)
     tree = TreeRegressor(**QUICK).fit(X, y)

@@ -10,12 +10,14 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 
 from hardwood.clock import Clock
+from hardwood.learn.finish import outputs_of
 from hardwood.learn.learner import Learned, Learner, Run, Start
 from hardwood.learn.leaves.smoothing import Smoothing
 from hardwood.learn.task import Task
 from hardwood.model import ObliqueTree
 from hardwood.parameters import choice_field, flag_field, integer_field, unchecked_field
-from hardwood.search.candidates import CandidateBuilder, OutOfTime
+from hardwood.progress import Progress
+from hardwood.search.candidates import Candidate, CandidateBuilder, OutOfTime
 from hardwood.search.distill import Teacher, check_teacher, fitted_teacher, train_networks
 from hardwood.search.fit_report import FitReport, Trial
 from hardwood.search.frontier import READABLE_TERMS, Preference
@@ -23,8 +25,9 @@ from hardwood.search.frontier_search import FrontierSearch
 from hardwood.search.linear_search import LinearSearch
 from hardwood.search.measured import CandidateResult
 from hardwood.search.probabilities import Probabilities
-from hardwood.search.scorer import Scorer
-from hardwood.search.tree_search import Limits, TreeSearch
+from hardwood.search.rounded import with_short_means
+from hardwood.search.scorer import Scorer, losses_of
+from hardwood.search.tree_search import FINAL_RESTARTS, Limits, TreeSearch
 from hardwood.table.split import validation_folds
 from hardwood.text.numbers import format_number
 
@@ -101,12 +104,13 @@ class BestTree(Learner):
         """
         self._check_leaves()
         check_teacher(self.teacher, task.kind)
+        task = with_short_means(task)
         scorer = Scorer.of(task.kind, task.classes, self.scoring)
         folds = _folds(task, run.seed)
         is_sampled = len(task.valid) > 0 and len(folds[0].train) < len(task.train)
         search = TreeSearch(
             task,
-            CandidateBuilder(run.n_jobs, run.seed, run.clock),
+            CandidateBuilder(run.n_jobs, run.seed, run.clock, run.progress),
             scorer,
             self._limits,
             folds,
@@ -209,6 +213,10 @@ class BestTree(Learner):
     def printer(self, task: Task, verbose: int) -> Callable[[Any], Any]:
         return partial(_print, Scorer.of(task.kind, task.classes, self.scoring))
 
+    def follower(self, task: Task, progress: Progress) -> Callable[[Any], Any]:
+        """Return a callback that shows the best score so far."""
+        return partial(_show_best, Scorer.of(task.kind, task.classes, self.scoring), progress)
+
     def interrupted_message(self, learned: Learned) -> str:
         n = len(learned.facts["fit_report"].trials)
         return f"The search was interrupted after {n} candidate(s); the best tree so far is kept."
@@ -220,6 +228,11 @@ def _print(scorer: Scorer, trial: Trial) -> None:
         f"{trial.number}  {trial.candidate}  {score}  {trial.seconds:.1f} s  {trial.outcome}",
         flush=True,
     )
+
+
+def _show_best(scorer: Scorer, progress: Progress, trial: Trial) -> None:
+    if trial.outcome == "best so far":
+        progress.update(best=f"best {scorer.name} {format_number(trial.validation_score)}")
 
 
 def _folds(whole: Task, seed: int) -> list[Task]:
@@ -272,12 +285,14 @@ def _on_all_rows(search: TreeSearch) -> TreeSearch:
     return search
 
 
-def _finished(search: TreeSearch, best: CandidateResult, whole: Task) -> tuple[ObliqueTree, str]:
+def _finished(
+    search: TreeSearch, best: CandidateResult, whole: Task, restarts: int = FINAL_RESTARTS
+) -> tuple[ObliqueTree, str]:
     """Fit the best candidate to all rows, including those that the search left out or held out."""
     tree = best.trees[0]
     try:
         if not search.interrupted:
-            tree, words = _fitted_to_all_rows(search, best, whole)
+            tree, words = _fitted_to_all_rows(search, best, whole, restarts)
             return _smoothed(tree, best, whole, search.builder.n_jobs), words
     except OutOfTime:
         return tree, "Not fitted to all rows: there was no time left."
@@ -287,7 +302,7 @@ def _finished(search: TreeSearch, best: CandidateResult, whole: Task) -> tuple[O
 
 
 def _fitted_to_all_rows(
-    search: TreeSearch, best: CandidateResult, whole: Task
+    search: TreeSearch, best: CandidateResult, whole: Task, restarts: int
 ) -> tuple[ObliqueTree, str]:
     """Build the best candidate again from all rows, or refine its tree on them."""
     candidate, builder = best.candidate, search.builder
@@ -301,7 +316,7 @@ def _fitted_to_all_rows(
         return builder.build(candidate, all_rows, None), "Refitted on all rows."
     teacher = search.final_teacher(best, all_rows)
     if is_rebuilt:
-        return builder.build(candidate, all_rows, teacher), "Refitted on all rows."
+        return _rebuilt(search, candidate, all_rows, teacher, restarts), "Refitted on all rows."
     if teacher is not None:
         all_rows = builder.augment(candidate, all_rows, teacher)
     assert candidate.tao is not None
@@ -315,6 +330,33 @@ def _smoothed(tree: ObliqueTree, best: CandidateResult, whole: Task, n_jobs: int
         return tree
     rows = replace(whole, train=np.concatenate([whole.train, whole.valid]))
     return Smoothing.of(tree, rows, n_jobs).smoothed(best.smoothing)
+
+
+def _rebuilt(
+    search: TreeSearch,
+    candidate: Candidate,
+    all_rows: Task,
+    teacher: Teacher | None,
+    restarts: int,
+) -> ObliqueTree:
+    """Build a candidate several times, if there is time; return the tree that fits the rows best.
+
+    Oblique trees of different random starts differ much, and no row is left to compare them on.
+    """
+    builder, rows = search.builder, all_rows.train
+    trees = []
+    for seed in range(restarts):
+        begun = builder.clock.spent
+        run = replace(candidate, seed=candidate.seed + seed)
+        trees.append(builder.build(run, all_rows, teacher))
+        if not builder.clock.has(builder.clock.spent - begun):
+            break
+
+    def loss(tree: ObliqueTree) -> float:
+        outputs = outputs_of(tree, all_rows.matrix, rows, builder.n_jobs)
+        return float(np.average(losses_of(outputs, all_rows, rows), weights=all_rows.weight[rows]))
+
+    return min(trees, key=loss)
 
 
 def _describe_rows(folds: list[Task], whole: Task, has_finalists: bool) -> str:

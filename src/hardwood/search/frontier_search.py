@@ -34,15 +34,17 @@ from hardwood.search.frontier import (
 from hardwood.search.linear_search import LinearSearch, Setting, SizedTree
 from hardwood.search.measured import CandidateResult
 from hardwood.search.probabilities import Probabilities
+from hardwood.search.rounded import with_short_numbers
 from hardwood.search.scorer import Scorer
-from hardwood.search.tree_search import TreeSearch
+from hardwood.search.tree_search import FINAL_RESTARTS, TreeSearch
 from hardwood.text.numbers import format_number, plural
 
 _CLEARLY = 2.0  # standard errors that an oblique tree may be worse before the search gives it up
 _FRONTIER_GROWTHS = 3  # learners of linear trees that the frontier has, at least
 _OBLIQUE_TRIALS = 4  # of oblique trees, before that is asked
 
-Finish = Callable[[TreeSearch, CandidateResult, Task], tuple[ObliqueTree, str]]
+Finish = Callable[[TreeSearch, CandidateResult, Task, int], tuple[ObliqueTree, str]]
+"""Fits an oblique tree to all rows, the best of so many restarts."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,7 @@ class FrontierSearch:
         growths: dict[LinearTree, Growth] = {}
         tree, finish = self._final(trees[place], growths)
         tree, held_out = self.probabilities.finished(tree, self._trees_by_fold(trees[place]))
+        tree = with_short_numbers(tree, self.task)
         frontier = self._frontier(trees, place, tree, growths)
         report = FitReport(
             tuple(self._trials),
@@ -138,15 +141,22 @@ class FrontierSearch:
         self.ending = self.ending or self.oblique.ending
 
     def _gives_up(self, trial: Trial) -> bool:
-        """Whether oblique trees are clearly worse than linear ones."""
+        """Whether oblique trees are worse than linear ones: clearly, if the best is wanted.
+
+        They have many more numbers to read, so that otherwise one must be better to be chosen.
+        """
         assert self.oblique is not None
         self._n_oblique += "TAO" in trial.candidate or "reinforced" in trial.candidate
-        if self._n_oblique < _OBLIQUE_TRIALS:
+        wants_best = self.prefer == "accuracy"
+        if self._n_oblique < (_OBLIQUE_TRIALS if wants_best else 1):
             return False
         worse = self.oblique.best.losses - self._best_linear.losses
-        mean = float(np.average(worse, weights=self._weight))
-        if mean > _CLEARLY * standard_error(worse, self._weight):
-            self.ending = "Stopped: oblique trees with constant leaves were clearly worse."
+        is_early = self._n_oblique < _OBLIQUE_TRIALS
+        allowed = _CLEARLY if wants_best or is_early else 0.0
+        if float(np.average(worse, weights=self._weight)) > allowed * standard_error(
+            worse, self._weight
+        ):
+            self.ending = "Stopped: oblique trees with constant leaves were worse."
             return True
         return False
 
@@ -269,7 +279,7 @@ class FrontierSearch:
         if isinstance(tree, ObliqueResult):
             assert self.oblique is not None
             assert tree.result is not None
-            return self.finish(self.oblique, tree.result, self.task)
+            return self.finish(self.oblique, tree.result, self.task, FINAL_RESTARTS)
         assert isinstance(tree, SizedTree)
         learner = self._learner_of(tree)
         note = "Refitted on all rows."
@@ -313,6 +323,7 @@ class FrontierSearch:
             if own is not None:
                 if i != place:
                     own = self.probabilities.of_tree(own, self._trees_by_fold(each))
+                    own = with_short_numbers(own, self.task)
                 finished = self._counted(own, each)
                 found.append(FrontierPoint(**vars(sizes[i]), is_chosen=i == place, tree=finished))
         return Frontier(tuple(found), best_of_each_size(sizes), self._metric)
@@ -334,7 +345,7 @@ class FrontierSearch:
             assert tree.result is not None
             if not self.run.clock.has(self.oblique.finish_seconds):
                 return None
-            return self.finish(self.oblique, tree.result, self.task)[0]
+            return self.finish(self.oblique, tree.result, self.task, 1)[0]
         assert isinstance(tree, SizedTree)
         learner = self._learner_of(tree)
         if learner not in growths:

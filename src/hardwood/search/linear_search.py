@@ -36,6 +36,7 @@ _LEAST_CONSTANT_ROWS = 5
 # A single linear leaf may take this part of the time limit, by a rough estimate; of ten minutes
 # where there is no limit.
 _ROOT_SHARE = 0.25
+_LINEAR_SHARE = 0.3  # of the time limit: after it no further setting begins
 _PATIENT_SECONDS = 600.0
 _NEWTON_STEPS = 8
 _OPERATIONS_PER_SECOND = 2e9
@@ -60,16 +61,7 @@ class Setting:
         return min(self.trees, key=lambda tree: float(tree.losses.mean()))
 
     def __str__(self) -> str:
-        learner = self.learner
-        if learner.max_terms == 0:
-            return "axis-aligned, constant leaves"
-        if learner.max_leaves == 1:
-            return f"one linear leaf, l2 {learner.leaf_l2:g}"
-        splits = "residuals" if learner.growth == "linear" else "the target"
-        return (
-            f"linear leaves, splits by {splits}, "
-            f"l2 {learner.leaf_l2:g} and {learner.parent_l2:g} below"
-        )
+        return str(self.learner)
 
 
 @dataclass(frozen=True)
@@ -108,7 +100,8 @@ class LinearSearch:
         """Try settings until the time is up, or the callback says so."""
         for setting in self._tried_settings():
             self.settings.append(setting)
-            if on_setting(setting) or not self._has_time():
+            is_late = self.run.clock.spent > _LINEAR_SHARE * self.run.clock.limit
+            if on_setting(setting) or is_late or not self._has_time():
                 return
 
     @property

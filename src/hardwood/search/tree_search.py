@@ -41,6 +41,7 @@ from hardwood.search.scorer import Scorer
 from hardwood.text.numbers import format_number
 
 _AXIS_ALIGNED_DEPTHS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32)
+_LARGE_DEPTHS = (4, 6, 8, 10, 12, 16, 24, 32)
 _DEPTH_PATIENCE = 3
 _LINEAR_DEPTHS = (1, 2, 3, 4, 5)
 # The first is used to compare candidates, the others only for the best candidate.
@@ -61,6 +62,7 @@ _ROWS_PER_LEAF = 4  # at least, on average, for trees that keep all their leaves
 _MAX_REINFORCED_DEPTH = 12  # every row visits every node during training
 _REFINE_FRACTION = 0.4  # of the time to build a tree: estimate for refining it on all rows
 _PATIENCE = 4  # restarts in a row without improvement
+FINAL_RESTARTS = 4  # of an oblique tree that is built again from all rows
 _FINALISTS = 3  # kinds of candidates that are tried again on all rows of a large table
 _FINAL_FRACTION = 0.5  # of the time limit is reserved for that
 
@@ -411,7 +413,9 @@ class TreeSearch:
     def _axis_aligned(self) -> Iterator[Candidate]:
         """Axis-aligned trees, deeper and deeper, until several depths in a row bring nothing."""
         n_without = 0
-        for depth in sorted({min(depth, self.limits.axis_depth) for depth in _AXIS_ALIGNED_DEPTHS}):
+        # The search that has a rival has measured small trees already.
+        depths = _AXIS_ALIGNED_DEPTHS if self.rival is None else _LARGE_DEPTHS
+        for depth in sorted({min(depth, self.limits.axis_depth) for depth in depths}):
             before = self.best if self.groups else None
             yield Candidate("axis", depth)
             n_without = 0 if self.groups and self.best is not before else n_without + 1
@@ -574,14 +578,18 @@ class TreeSearch:
         return measured(candidate, trees, self.folds, self.scorer, self.builder.n_jobs, seconds)
 
     def _is_clearly_worse(self, candidate: Candidate, trees: list[ObliqueTree]) -> bool:
-        """Whether a tree is clearly worse on the first fold than a rival, or the best so far."""
+        """Whether a tree is worse on the first fold than a rival, or the best so far.
+
+        It must be clearly worse; but a tree that takes a teacher for each fold must be better.
+        """
         if self.scorer.function is not None:
             return False
         losses = self._measured(candidate, trees, 0.0).losses
         rivals = [self.best.losses, *([] if self.rival is None else [self.rival])]
         least = min((rival[: len(losses)] for rival in rivals), key=np.mean)
         worse = losses - least
-        return float(worse.mean()) > _CLEARLY * float(worse.std()) / math.sqrt(len(worse))
+        allowed = 0.0 if candidate.augmentation is not None else _CLEARLY
+        return float(worse.mean()) > allowed * float(worse.std()) / math.sqrt(len(worse))
 
     def describe(self, candidate: Candidate) -> str:
         """Describe a candidate; a finalist together with its number of rows."""
@@ -646,6 +654,7 @@ class TreeSearch:
         assert self.make_teacher is not None
         while len(self._teachers) <= fold:
             begun = self._clock.spent
+            self.builder.progress.update("the teacher")
             self._teachers.append(
                 self.make_teacher(
                     self.folds[len(self._teachers)],

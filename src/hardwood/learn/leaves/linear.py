@@ -81,7 +81,8 @@ def linear_leaves(
 class LeafFit:
     """The problem of one leaf; points are [A | theta], (k, c + 1).
 
-    With a `center` (k, c), the penalty is on the distance of A from it instead of from zero.
+    With a `center` (k, c), the penalty is on the distance of A from it instead of from zero. An
+    `offset` (r, k) is added to the scores of the rows.
     """
 
     def __init__(
@@ -93,19 +94,26 @@ class LeafFit:
         prior: Prior,
         l2: float,
         center: np.ndarray | None = None,
+        offset: np.ndarray | None = None,
     ) -> None:
         ones = np.ones((len(X), 1))
         self._loss, self._prior, self._l2 = loss, prior, l2
         self._X = np.hstack([X.astype(np.float64), ones])  # (r, c + 1)
         self._target, self._weight = target, weight
         self._center = center
+        self._offset = offset
+
+    def _scores(self, P: np.ndarray) -> np.ndarray:
+        scores: np.ndarray = self._X @ P.T
+        return scores if self._offset is None else scores + self._offset
 
     def from_start(self, P: np.ndarray) -> np.ndarray:
-        value = self._value(P)
+        """Return the minimum, or a point at which steps are hardly worth it."""
+        value = self.value(P)
         for _ in range(_MAX_STEPS):
             step = self._newton(P) - P
             for _ in range(_MAX_HALVINGS):
-                next_value = self._value(P + step)
+                next_value = self.value(P + step)
                 if next_value < value:
                     break
                 step = 0.5 * step
@@ -116,8 +124,9 @@ class LeafFit:
                 return P
         return P
 
-    def _value(self, P: np.ndarray) -> float:
-        rows = self._weight @ row_losses(self._loss, self._X @ P.T, self._target)
+    def value(self, P: np.ndarray) -> float:
+        """Return the objective."""
+        rows = self._weight @ row_losses(self._loss, self._scores(P), self._target)
         of_prior = 0.0
         if self._prior.n_rows > 0:
             of_prior = self._prior.n_rows * _prior_value(self._loss, P[:, -1], self._prior)
@@ -129,7 +138,7 @@ class LeafFit:
 
     def curvature(self, P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the weighted slope and curvature of each row's loss by each output, (r, k)."""
-        slope, curvature = _slopes(self._loss, self._X @ P.T, self._row_targets())
+        slope, curvature = _slopes(self._loss, self._scores(P), self._row_targets())
         return slope * self._weight[:, None], curvature * self._weight[:, None]
 
     def hessians(self, P: np.ndarray, is_shared: bool) -> np.ndarray:
@@ -149,13 +158,13 @@ class LeafFit:
 
     def _newton(self, P: np.ndarray) -> np.ndarray:
         """Return the minimum of the parabolas at P, output by output."""
-        X, w = self._with_prior()
-        f = X @ P.T
+        X, w, offset = self._with_prior()
+        f = X @ P.T + offset
         slope, curvature = _slopes(self._loss, f, self._all_targets())
         h = np.maximum(curvature, _LEAST_CURVATURE * curvature.max())
         found = np.empty_like(P)
         for o in range(len(P)):
-            z = f[:, o] - slope[:, o] / h[:, o]
+            z = f[:, o] - offset[:, o % offset.shape[1]] - slope[:, o] / h[:, o]
             if self._center is None:
                 found[o] = _weighted_ridge(X, z, w * h[:, o], self._l2)
                 continue
@@ -163,12 +172,16 @@ class LeafFit:
             found[o] = shift + _weighted_ridge(X, z - X @ shift, w * h[:, o], self._l2)
         return found
 
-    def _with_prior(self) -> tuple[np.ndarray, np.ndarray]:
+    def _with_prior(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the columns, weights and offsets of the rows and the prior."""
+        offset = np.zeros((len(self._X), 1)) if self._offset is None else self._offset
         if self._prior.n_rows == 0:
-            return self._X, self._weight
+            return self._X, self._weight, offset
         center = np.zeros((1, self._X.shape[1]))
         center[0, -1] = 1.0
-        return np.vstack([self._X, center]), np.append(self._weight, self._prior.n_rows)
+        of_prior = np.zeros((1, offset.shape[1]))
+        weight = np.append(self._weight, self._prior.n_rows)
+        return np.vstack([self._X, center]), weight, np.vstack([offset, of_prior])
 
     def _row_targets(self) -> np.ndarray:
         """Targets of the rows; classes as shares (r, k)."""

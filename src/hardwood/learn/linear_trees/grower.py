@@ -14,6 +14,7 @@ from hardwood.learn.leaves.linear import LeafFit
 from hardwood.learn.linear_trees.candidates import SplitCandidate, binned_numbers
 from hardwood.learn.linear_trees.elimination import sparse_starts
 from hardwood.learn.linear_trees.growth import Growth, Node, NodeSplit
+from hardwood.learn.losses import SquaredError
 from hardwood.learn.task import Task
 
 _SPLIT_FEATURES = 8  # whose models move while a split is searched
@@ -22,6 +23,7 @@ _MOST_HESSIANS = 3  # outputs with one each; more share their mean
 MOST_LEVELS = 30  # of one category that have coefficients: the most frequent ones,
 _LEAST_LEVEL_ROWS = 5.0  # of at least this many rows
 _INTERCEPT_L2 = 1.0
+_MOST_CHECKED = 5  # splits, on different features, whose gain is computed in full
 _LEVEL_ORDERS = 3  # by numbers whose coefficients move, besides the one by the intercept
 _LEVEL_ROWS = 1.0  # of no slope, that each level has besides its own when levels are ordered
 
@@ -208,13 +210,47 @@ class Grower:
             min_count=float(least),
             n_threads=self._run.n_jobs,
         )
-        best = int(np.argmax(gain))
-        if not gain[best] > 0:
-            return 0.0, None
-        split = candidates[best].split(
-            self._task, int(first_right[best]), bool(missing_right[best])
-        )
-        return float(gain[best]), split
+        splits = [
+            (
+                float(gain[i]),
+                candidates[i].split(self._task, int(first_right[i]), bool(missing_right[i])),
+            )
+            for i in _best_of_each_feature(gain, candidates, self._n_checked)
+        ]
+        if len(splits) > 1:
+            checked = [self._gain(node, split, P, columns) for _, split in splits]
+            splits = [(g, split) for g, (_, split) in zip(checked, splits, strict=True)]
+        best, split = max(splits, key=lambda each: each[0], default=(0.0, None))
+        return (best, split) if best > 0 else (0.0, None)
+
+    @property
+    def _n_checked(self) -> int:
+        """Splits whose gain is computed in full.
+
+        For squared error one Newton step is the gain. Trees with constant leaves grow as CART's.
+        """
+        is_exact = isinstance(self._task.loss, SquaredError) or self._terms == [0]
+        return 1 if is_exact else _MOST_CHECKED
+
+    def _gain(self, node: Node, split: NodeSplit, P: np.ndarray, columns: np.ndarray) -> float:
+        """Return what both sides' models lower the loss by, with Newton steps to the end."""
+        right = split.goes_right(self._X[node.rows])
+        lowered = 0.0
+        for side in (~right, right):
+            rows = node.rows[side]
+            offset = self._X[rows] @ P[:, :-1].T + P[:, -1]
+            fit = LeafFit(
+                self._task.loss,
+                self._X[np.ix_(rows, columns)],
+                self._target[rows],
+                self._weight[rows],
+                Prior(0.0, self._mean),
+                self._config.parent_l2,
+                offset=offset,
+            )
+            start = np.zeros((len(P), len(columns) + 1))
+            lowered += fit.value(start) - fit.value(fit.from_start(start))
+        return lowered
 
     @property
     def _splits_by_gini(self) -> bool:
@@ -262,6 +298,18 @@ class Grower:
         width = int((self._feature == j).sum())
         level: np.ndarray = self._X[rows, first : first + width].argmax(axis=1)
         return level
+
+
+def _best_of_each_feature(
+    gain: np.ndarray, candidates: Sequence[SplitCandidate], most: int
+) -> list[int]:
+    """Return the places of the splits that gain most, one for each feature."""
+    found: dict[int, int] = {}
+    for i in np.argsort(-gain, kind="stable").tolist():
+        if gain[i] <= 0 or len(found) == most:
+            break
+        found.setdefault(candidates[i].feature, i)
+    return list(found.values())
 
 
 def _most_first(terms: int | None) -> float:

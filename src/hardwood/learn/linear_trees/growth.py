@@ -94,7 +94,7 @@ class Growth:
     def shape(self, n_leaves: int, terms: int | None) -> tuple[int, float]:
         """Return the most features in a leaf or split, and how many numbers a reader must read.
 
-        A split has a threshold or a set of levels, and counts as two numbers.
+        A split has a threshold or a set of levels, and counts as one number.
         """
         splits, leaves = self._nodes(n_leaves)
         feature = self.task.schema.column_feature
@@ -103,7 +103,7 @@ class Growth:
         most = max(len(np.unique(feature[columns])) for columns in used)
         n_coefficients = sum(int(np.count_nonzero(model[:, :-1])) for model in models)
         n_constants = len(leaves) * len(models[0])
-        return max(most, min(len(splits), 1)), 2.0 * len(splits) + n_coefficients + n_constants
+        return max(most, min(len(splits), 1)), float(len(splits)) + n_coefficients + n_constants
 
     def _nodes(self, n_leaves: int) -> tuple[list[Node], list[Node]]:
         """Return the splits and the leaves of the tree after the first splits."""

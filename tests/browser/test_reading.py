@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from forests import make_forest
+from hardwood import GreedyTreeClassifier
 from hardwood.model import ObliqueTree
 from hardwood.show.page import show
 from pages import SIZES, THEMES, UNNAMED
@@ -52,6 +53,91 @@ def test_it_loads_at_every_width_and_in_both_themes(page, tree, open_page, size,
         reader.page.click(f"#tab-{tab}")
         assert reader.page.locator(f"#panel-{tab}").is_visible()
         assert reader.evaluate("document.documentElement.scrollWidth") == size[0]
+
+
+# How far cards reach beyond the canvas, in pixels.
+BEYOND = """(() => {
+  const canvas = byId("canvas").getBoundingClientRect();
+  const legend = byId("legend").getBoundingClientRect();
+  return Math.max(...[...document.querySelectorAll(".card")].map((card) => {
+    const box = card.getBoundingClientRect();
+    return Math.max(canvas.left - box.left, box.right - canvas.right,
+                    legend.bottom - box.top, box.bottom - canvas.bottom);
+  }));
+})()"""
+
+
+def chain(n_splits):
+    """A tree as deep as it has splits."""
+    children = [[-1 - i, i + 1] for i in range(n_splits - 1)] + [[-n_splits, -1 - n_splits]]
+    return ObliqueTree.of(
+        np.ones((n_splits, 1)),
+        bias=np.arange(n_splits),
+        children=children,
+        values=np.arange(n_splits + 1),
+    )
+
+
+def balanced(n_splits):
+    """A tree in heap order, whose leaves are about equally deep."""
+    heap = 2 * np.arange(n_splits)[:, None] + [1, 2]
+    children = np.where(heap < n_splits, heap, n_splits - 1 - heap)
+    return ObliqueTree.of(
+        np.ones((n_splits, 1)),
+        bias=np.arange(n_splits),
+        children=children,
+        values=np.arange(n_splits + 1),
+    )
+
+
+FIRST_VIEWS = {
+    "a split": lambda: make_tree(3, n_splits=1),
+    "8 leaves": lambda: make_tree(3, n_splits=7),
+    "15 leaves": lambda: make_tree(3, n_splits=14),
+    "other 15 leaves": lambda: make_tree(4, n_splits=14),
+    "linear leaves": lambda: make_tree(3, n_splits=14, k=1, task="regression", linear=True),
+    "15 balanced leaves": lambda: balanced(14),
+    "64 balanced leaves": lambda: balanced(63),
+    "a chain": lambda: chain(30),
+    "many leaves": lambda: make_tree(5, n_splits=120),
+}
+
+
+WHOLE_AT_FIRST = ("8 leaves", "15 leaves", "other 15 leaves", "15 balanced leaves")
+
+
+@pytest.mark.parametrize("size", [*SIZES, (1200, 800)])
+@pytest.mark.parametrize("kind", FIRST_VIEWS)
+def test_the_first_view_fits_the_window(kind, size, open_page):
+    tree = FIRST_VIEWS[kind]()
+    reader = open_page(
+        show(tree, None, make_rows(1, tree.schema, 60)), width=size[0], height=size[1]
+    )
+    assert reader.evaluate(BEYOND) <= 0
+    assert len(reader.shown_nodes()) >= 3
+    if size[0] == 1600 and kind in WHOLE_AT_FIRST:
+        assert reader.shown_nodes() == set(range(tree.n_nodes))
+
+
+def test_no_cards_overlap(open_page):
+    for kind in ("other 15 leaves", "a chain", "many leaves"):
+        tree = FIRST_VIEWS[kind]()
+        reader = open_page(show(tree), width=1600)
+        reader.evaluate("setAllOpen(true)")
+        gap = reader.evaluate("""(() => {
+          const tree = currentTree(), byLevel = new Map();
+          for (let node = 0; node < tree.nNodes; node++) {
+            const half = nodeSize(tree, node, goal.form).width / 2;
+            const level = byLevel.get(tree.depth[node]) ?? [];
+            byLevel.set(tree.depth[node], [...level, [goal.x[node] - half, goal.x[node] + half]]);
+          }
+          const gaps = [...byLevel.values()].flatMap((level) => {
+            level.sort((a, b) => a[0] - b[0]);
+            return level.slice(1).map((box, i) => box[0] - level[i][1] - goal.form.gap);
+          });
+          return Math.min(...gaps);
+        })()""")
+        assert gap >= -1e-6
 
 
 def test_branches_close_and_open(page, tree, open_page):
@@ -263,6 +349,13 @@ def test_a_forest_has_a_summary_and_its_trees(open_page):
 )
 def test_numbers_have_minus_signs_and_do_not_break(page, open_page, script, text):
     assert open_page(page).evaluate(script) == text
+
+
+def test_the_axis_of_counts_begins_at_zero(open_page):
+    X = np.arange(60.0)[:, None] % 17
+    tree = GreedyTreeClassifier(max_depth=1).fit(X, X[:, 0] > 7).tree_
+    reader = open_page(show(tree, None, X))
+    assert reader.texts(".score-chart .quiet-tick")[0] == "0"  # but for the rounding of scores
 
 
 def test_a_page_without_rows_shows_training_rows(tree, open_page):

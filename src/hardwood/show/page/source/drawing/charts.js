@@ -94,9 +94,13 @@ function onAxis(tree, split, score) {
 /** Write a score in those units, with digits that fit the width of the histogram. */
 function axisText(tree, split, score) {
   const [, factor, origin] = tree.axes[split];
-  const width = tree.histograms ? Math.abs(factor) * tree.histograms.width[split] : Infinity;
-  return quantityText(onAxis(tree, split, score), origin, width * model.bins);
+  const value = onAxis(tree, split, score);
+  if (!tree.histograms) return quantityText(value, origin);
+  const span = Math.abs(factor) * tree.histograms.width[split] * model.bins;
+  return quantityText(Math.abs(value) < ROUNDING * span ? 0 : value, origin, span);
 }
+
+const ROUNDING = 1e-6; // of float32 scores, relative to the width of the histogram
 
 /** Draw the large histogram of a split, with its axis, its threshold and the row's own score. */
 function scoreChart(tree, split) {

@@ -254,23 +254,22 @@ function markOpen(tree, node, card) {
 
 // Views
 
-function boxOf(nodes) {
-  const tree = currentTree();
+function boxOf(tree, nodes, layout) {
   const box = { left: Infinity, top: Infinity, right: -Infinity, bottom: -Infinity };
   for (const node of nodes) {
-    const { width, height } = nodeSize(tree, node, goal.form);
-    box.left = Math.min(box.left, goal.x[node] - width / 2);
-    box.right = Math.max(box.right, goal.x[node] + width / 2);
-    box.top = Math.min(box.top, goal.y[node]);
-    box.bottom = Math.max(box.bottom, goal.y[node] + height + 14);
+    const { width, height } = nodeSize(tree, node, layout.form);
+    box.left = Math.min(box.left, layout.x[node] - width / 2);
+    box.right = Math.max(box.right, layout.x[node] + width / 2);
+    box.top = Math.min(box.top, layout.y[node]);
+    box.bottom = Math.max(box.bottom, layout.y[node] + height + 14);
   }
   return box;
 }
 
-function wholeBox() {
+function wholeBox(tree = currentTree(), layout = goal) {
   const nodes = [];
-  goal.shown.forEach((isShown, node) => isShown && nodes.push(node));
-  return boxOf(nodes);
+  layout.shown.forEach((isShown, node) => isShown && nodes.push(node));
+  return boxOf(tree, nodes, layout);
 }
 
 /** Fit the whole tree; if cards would be too small to read, center the root instead. */
@@ -289,7 +288,7 @@ function overview() {
 
 /** Bring nodes into view, with as little change of the view as possible. */
 function bringIntoView(nodes) {
-  const box = boxOf(nodes);
+  const box = boxOf(currentTree(), nodes, goal);
   const { width, height } = canvasSize();
   const edges = {
     left: view.x + box.left * view.scale,

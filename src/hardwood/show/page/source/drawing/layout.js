@@ -19,26 +19,25 @@ const CARD_FLOW = 64; // width of the stream of all rows
 
 const openSplits = new Map(); // tree number -> Uint8Array, 1 where a split shows its children
 const MOST_AT_FIRST = 40; // nodes
-const CUT_AT_FIRST = 1.25; // widths of the window that the first view may need
 
 function nodeSize(tree, node, form) {
   if (!isLeaf(tree, node)) return form.split;
   return tree.scorecards ? form.linear : form.leaf;
 }
 
-/** Open splits of the drawn tree; at first, as many levels as fit into view. */
+/** Open splits of the drawn tree; at first, as many levels as the window can show in full. */
 function currentOpen() {
   if (!openSplits.has(state.tree)) openSplits.set(state.tree, firstLevels(currentTree()));
   return openSplits.get(state.tree);
 }
 
 function firstLevels(tree) {
-  const room = (CUT_AT_FIRST * canvasSize().width) / SCALES.readable;
   let open = openLevels(tree, 1);
   for (let levels = 2; levels <= tree.maxDepth; levels++) {
     const more = openLevels(tree, levels);
-    const { width, shown } = layoutOf(tree, more);
-    if (width > room || shown.reduce((a, b) => a + b, 0) > MOST_AT_FIRST) break;
+    const layout = layoutOf(tree, more);
+    if (layout.shown.reduce((a, b) => a + b, 0) > MOST_AT_FIRST) break;
+    if (fittingScale(wholeBox(tree, layout)) < SCALES.readable) break;
     open = more;
   }
   return open;
@@ -59,13 +58,11 @@ function layoutOf(tree, open) {
   const shown = shownNodes(tree, open);
   const count = shown.reduce((a, b) => a + b, 0);
   const form = count > MOST_CARDS ? BOXES : CARDS;
-  const extent = extents(tree, open, form);
-  const width = extent[0];
+  const { x, width } = columnsOfNodes(tree, open, form);
   // Levels are farther apart in flatter trees.
   const level =
     form === CARDS ? CARDS.split.height + CARD_SPACE : Math.min(Math.max(width / (3 * tree.maxDepth), 80), 420);
   const flow = form === CARDS ? CARD_FLOW : Math.min(width / 16, 420);
-  const x = positions(tree, open, shown, extent);
   const y = Float64Array.from(tree.depth, (depth) => depth * level);
   return { shown, x, y, width, form, level, flow };
 }
@@ -79,32 +76,62 @@ function shownNodes(tree, open) {
   return shown;
 }
 
-/** Width of the strip for a node and everything below it. */
-function extents(tree, open, form) {
-  const extent = new Float64Array(tree.nNodes);
+/**
+ * The middle of each node, from the left end of the drawing, and the width of it all. Subtrees stand
+ * as close as their outlines allow, as in Reingold and Tilford, "Tidier drawings of trees", 1981.
+ */
+function columnsOfNodes(tree, open, form) {
+  const toParent = new Float64Array(tree.nNodes); // from the middle of the parent
+  const outlines = new Array(tree.nNodes);
   for (let node = tree.nNodes - 1; node >= 0; node--) {
-    extent[node] = nodeSize(tree, node, form).width + form.gap;
-    if (isLeaf(tree, node) || !open[node]) continue;
+    const half = (nodeSize(tree, node, form).width + form.gap) / 2;
+    if (isLeaf(tree, node) || !open[node]) {
+      outlines[node] = { left: [-half], right: [half], shift: 0 };
+      continue;
+    }
     const [left, right] = childrenOf(tree, node);
-    extent[node] = Math.max(extent[node], extent[left] + extent[right]);
+    const apart = distanceApart(outlines[left], outlines[right]);
+    toParent[left] = -apart / 2;
+    toParent[right] = apart / 2;
+    outlines[node] = joinedOutline(outlines[left], outlines[right], apart);
+    outlines[node].left.push(-half - outlines[node].shift);
+    outlines[node].right.push(half - outlines[node].shift);
+    outlines[left] = outlines[right] = null;
   }
-  return extent;
+  const { left, right, shift } = outlines[0];
+  const start = left.reduce((a, b) => Math.min(a, b), Infinity) + shift;
+  const end = right.reduce((a, b) => Math.max(a, b), -Infinity) + shift;
+  const x = toParent;
+  x[0] = -start;
+  for (let node = 1; node < tree.nNodes; node++) x[node] += x[tree.parent[node]];
+  return { x, width: end - start };
 }
 
-function positions(tree, open, shown, extent) {
-  const start = new Float64Array(tree.nNodes); // left end of the strip
-  for (let i = 0; i < tree.nSplits; i++) {
-    const [left, right] = childrenOf(tree, i);
-    start[left] = start[i] + (extent[i] - extent[left] - extent[right]) / 2;
-    start[right] = start[left] + extent[left];
+/**
+ * How far two subtrees must be apart. An outline has the ends of each level, the lowest level first,
+ * which are to be moved by its `shift`.
+ */
+function distanceApart(a, b) {
+  let apart = 0;
+  for (let up = 1; up <= Math.min(a.left.length, b.left.length); up++) {
+    const [end, start] = [a.right[a.right.length - up], b.left[b.left.length - up]];
+    apart = Math.max(apart, end + a.shift - start - b.shift);
   }
-  const x = start.map((from, node) => from + extent[node] / 2);
-  for (let i = tree.nSplits - 1; i >= 0; i--) {
-    if (!shown[i] || !open[i]) continue;
-    const [left, right] = childrenOf(tree, i);
-    x[i] = (x[left] + x[right]) / 2;
+  return apart;
+}
+
+/** The outline of two subtrees around their middle. It reuses the longer one of theirs. */
+function joinedOutline(a, b, apart) {
+  const [shiftA, shiftB] = [a.shift - apart / 2, b.shift + apart / 2];
+  const [longer, shorter] = a.left.length >= b.left.length ? [a, b] : [b, a];
+  const [shift, other] = longer === a ? [shiftA, shiftB] : [shiftB, shiftA];
+  const side = longer === a ? "right" : "left";
+  for (let up = 1; up <= shorter.left.length; up++) {
+    longer[side][longer[side].length - up] =
+      shorter[side][shorter[side].length - up] + other - shift;
   }
-  return x;
+  longer.shift = shift;
+  return longer;
 }
 
 /** Share of all rows that reach a node; if unknown, a small constant for a thin stream. */

@@ -2,7 +2,7 @@
 "use strict";
 
 const view = { x: 0, y: 0, scale: 1 }; // point p of the drawing appears at (x, y) + scale * p
-const SCALES = { least: 0.03, readable: 0.6, fitted: 1.25, most: 2.5 };
+const SCALES = { least: 0.03, readable: 0.45, fitted: 1.25, most: 2.5 };
 const MARGIN = 28;
 
 let onViewChange = () => {};
@@ -30,19 +30,26 @@ function zoomBy(factor) {
   zoomAt(width / 2, height / 2, factor);
 }
 
-/** The view that fits a box of the drawing, with limited magnification. */
-function viewOfBox({ left, top, right, bottom }, leastScale = SCALES.least) {
+/** The part of the canvas for a drawing that fits it. */
+function roomForDrawing() {
   const { width, height } = canvasSize();
   const legend = byId("legend").offsetHeight;
-  const room = { width: width - 2 * MARGIN, height: height - legend - 3 * MARGIN };
-  const fitting = Math.min(
-    room.width / (right - left),
-    room.height / (bottom - top),
-    SCALES.fitted,
-  );
-  const scale = Math.max(fitting, leastScale);
-  const spare = Math.max(room.height - scale * (bottom - top), 0);
-  const y = legend + MARGIN + spare / 4 - top * scale;
+  return { width: width - 2 * MARGIN, height: height - legend - 3 * MARGIN };
+}
+
+/** The scale at which a box of the drawing fits the canvas. */
+function fittingScale({ left, top, right, bottom }) {
+  const room = roomForDrawing();
+  return Math.min(room.width / (right - left), room.height / (bottom - top));
+}
+
+/** The view that fits a box of the drawing, with limited magnification. */
+function viewOfBox(box, leastScale = SCALES.least) {
+  const { left, top, right, bottom } = box;
+  const { width } = canvasSize();
+  const scale = Math.max(Math.min(fittingScale(box), SCALES.fitted), leastScale);
+  const spare = Math.max(roomForDrawing().height - scale * (bottom - top), 0);
+  const y = byId("legend").offsetHeight + MARGIN + spare / 4 - top * scale;
   return { x: width / 2 - (scale * (left + right)) / 2, y, scale };
 }
 

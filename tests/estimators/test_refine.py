@@ -47,6 +47,15 @@ def test_a_stage_that_helps_on_the_given_validation_rows_is_kept(wedges, start):
     assert (refined.n_train, refined.n_validation) == (300, 300)
 
 
+def test_decision_weights_of_the_start_are_kept(wedges, start):
+    X, y, X_val, y_val = wedges
+    weighted = start.tree_.with_threshold(0.1)
+    refined = refine(weighted, X, y, learners=["tao"], X_val=X_val, y_val=y_val, random_state=0)
+    assert refined.stages[1].kept
+    for stage in refined.stages:
+        assert stage.tree.decision_weights.tolist() == [0.1, 0.9]
+
+
 class Spoiler(TAOClassifier):
     """A learner that makes any tree worse."""
 

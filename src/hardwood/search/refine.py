@@ -154,7 +154,7 @@ def refine(
     Parameters
     ----------
     tree : ObliqueTree or fitted estimator with one
-        The initial tree, from any learner or `from_sklearn`.
+        The initial tree, from any learner or `from_sklearn`. Its decision weights are kept.
     X, y
         The table and its target, as in `fit`, with the columns and classes of the tree. If the
         initial tree was trained on all of these rows, its validation score is too high: then give
@@ -209,6 +209,7 @@ def refine(
         for name, spec in specs:
             begun = time.perf_counter()
             learned, is_interrupted = _learned(spec, _best(stages).tree, rows, run, level - 1)
+            learned = learned.replace(decision_weights=start.decision_weights)
             seconds = time.perf_counter() - begun
             stages.append(_stage(name, learned, _best(stages), scorer, rows, seconds))
             if level:

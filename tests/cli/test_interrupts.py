@@ -116,7 +116,7 @@ def test_ctrl_c_at_many_points(folder, command):
         ("ModelEstimator._read", False),
         ("LinearSearch.run_all", False),
         ("FrontierSearch._note_setting", True),
-        ("search_callback.<locals>.on_trial", True),
+        ("_stop_if_interrupted", True),
         ("TreeSearch.run", True),
         ("TreeSearch._try", True),
         ("LinearSearch.finish_seconds", True),

@@ -92,7 +92,7 @@ def test_ctrl_c_keeps_the_best_tree_so_far(tmp_path):
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=os.environ | {"FORCE_COLOR": "1"},  # the bar moves although stderr is no terminal
+        env=os.environ | {"HARDWOOD_PROGRESS": "1", "COLUMNS": "200"},
     ) as process:
         shown = b""
         while b"loss" not in shown:  # the first epoch is done

@@ -5,12 +5,12 @@ import os
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import hardwood
-from hardwood.cli.progress import progress_bar
 from hardwood.cli.tune import TrialCallbacks, doubt_of_last_fit
 from hardwood.report.resampling import Score
 from hardwood.selection import FinishedTrial, TuningResult
@@ -46,7 +46,6 @@ def test_tune_writes_a_model_that_predicts(run, table, tmp_path):
     ):
         assert words in result.stdout
     assert "max_depth" not in result.stdout  # it was given
-    assert "3 of 3 trials, best so far" in result.stderr
     tree = hardwood.load(tmp_path / "t.hardwood")
     assert tree.target_names == ("answer",)
     assert tree.depth <= 2
@@ -268,16 +267,17 @@ def test_without_optuna_the_install_line_is_shown(run, table, monkeypatch):
     assert "pip install '.[tune]'" in result.stderr
 
 
-def test_the_bar_counts_trials_and_shows_the_best(capsys):
+def test_the_line_of_progress_counts_trials_and_shows_the_best():
     def trial(number, value):
         return FinishedTrial(number, "complete" if value else "pruned", value, {}, 0.1)
 
     for is_loss, best in ((True, "0.2000"), (False, "0.9000")):
-        with progress_bar("Tuning", 5, 1) as move:
-            calls = TrialCallbacks(move, 5, 1, 0.5, is_loss=is_loss)
-            for number, value in ((1, 0.9), (2, None), (3, 0.2)):
-                calls.on_trial(trial(number, value))
-        assert f"4 of 5 trials, best so far {best}" in capsys.readouterr().err
+        shown = {}
+        progress = SimpleNamespace(update=lambda words, share, of=shown: of.update({words: share}))
+        calls = TrialCallbacks(progress, 5, 1, 0.5, is_loss=is_loss)
+        for number, value in ((1, 0.9), (2, None), (3, 0.2)):
+            calls.on_trial(trial(number, value))
+        assert shown[f"4 of 5 trials, best so far {best}"] == 0.75
 
 
 def test_ctrl_c_learns_with_the_best_so_far(table, tmp_path):
@@ -289,7 +289,7 @@ def test_ctrl_c_learns_with_the_best_so_far(table, tmp_path):
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=os.environ | {"FORCE_COLOR": "1", "COLUMNS": "200"},  # the bar moves without a terminal
+        env=os.environ | {"HARDWOOD_PROGRESS": "1", "COLUMNS": "200"},
     ) as process:
         shown = b""
         while b"best so far" not in shown:  # the first trial is complete

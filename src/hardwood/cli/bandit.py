@@ -15,8 +15,8 @@ from hardwood.cli.errors import CommandError, data_errors
 from hardwood.cli.evaluate import check_plot
 from hardwood.cli.fit import Dataset, Request, read_dataset
 from hardwood.cli.output import Notes, print_report, print_size, print_text
-from hardwood.cli.progress import MoveBar, progress_bar
 from hardwood.parameters import Values
+from hardwood.progress import Progress, watched_stream
 from hardwood.text.numbers import plural
 
 if TYPE_CHECKING:
@@ -221,7 +221,8 @@ def simulate(
     make_environment = _environments(data, rounds, drift, allowed, delay, lost)
     if not as_json:
         _print_problem(data)
-    with data_errors(), notes.collecting(), progress_bar("Simulating") as move:
+    stream = watched_stream()
+    with data_errors(), notes.collecting(), Progress("Simulating", stream=stream) as progress:
         found = compare(
             make_environment,
             {"DGT": _bandits(data.target.task, chosen)},
@@ -229,7 +230,7 @@ def simulate(
             random_state=seed,
             max_depth=chosen["max_depth"],
             with_baselines=baselines,
-            on_rounds=_round_callback(move, runs * (2 if baselines else 1)),
+            on_rounds=_round_callback(progress, runs * (2 if baselines else 1)),
         )
     for note in found.notes:
         notes.add(note)
@@ -349,13 +350,13 @@ def _print_problem(data: Dataset) -> None:
     print_text()
 
 
-def _round_callback(move: MoveBar, n_passes: int) -> Callable[[str, int, int, int], None]:
+def _round_callback(progress: Progress, n_passes: int) -> Callable[[str, int, int, int], None]:
     """Return the callback of `compare`, which counts the rounds of all passes."""
     rounds_done: dict[tuple[str, int], int] = {}
 
     def on_rounds(name: str, run: int, done: int, n: int) -> None:
         rounds_done[name, run] = done
         words = f"{name}, run {run + 1}" if done else name
-        move(words, sum(rounds_done.values()), n_passes * n)
+        progress.update(words, share=sum(rounds_done.values()) / (n_passes * n))
 
     return on_rounds

@@ -15,7 +15,7 @@ from hardwood.cli.evaluate import check_plot
 from hardwood.cli.fit import Request, read_dataset
 from hardwood.cli.output import Notes, print_report, print_size, print_task
 from hardwood.cli.process.interrupts import INTERRUPTED, first_interrupt_only, was_interrupted
-from hardwood.cli.progress import progress_bar
+from hardwood.progress import Progress, watched_stream
 
 _REPORTS = (".html", ".json", ".txt")
 
@@ -76,12 +76,13 @@ def compare(
     if not as_json:
         print_size(data)
         print_task(data)
-    with notes.collecting(), data_errors(), progress_bar("Comparing") as move:
+    stream = watched_stream()
+    with notes.collecting(), data_errors(), Progress("Comparing", stream=stream) as progress:
 
         def on_fit(name: str, fold: int, n_folds: int) -> None:
             if was_interrupted():  # and another library has lost it
                 raise KeyboardInterrupt
-            move(f"fold {fold + 1} of {n_folds}, {name}", fold, n_folds)
+            progress.update(f"fold {fold + 1} of {n_folds}, {name}", share=fold / n_folds)
 
         with first_interrupt_only():
             found = compare_models(

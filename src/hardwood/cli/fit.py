@@ -24,8 +24,7 @@ from hardwood.cli.output import (
     print_dataset,
     print_search,
 )
-from hardwood.cli.process.interrupts import first_interrupt_only
-from hardwood.cli.progress import epoch_callback, progress_bar, search_callback
+from hardwood.cli.process.interrupts import first_interrupt_only, was_interrupted
 from hardwood.cli.read import (
     Target,
     check_column,
@@ -234,28 +233,21 @@ def _features(
 
 
 def learn(data: Dataset, estimator: Any) -> Any:
-    """Fit an estimator to the training rows, with a progress bar, and return it.
+    """Fit an estimator to the training rows, and return it.
 
     Ctrl-C ends it early with the best model so far and a FitInterruptedWarning. From then on, or
     from the end of learning, Ctrl-C is only noted, so that the model is not lost.
     """
-    parameters = estimator.get_params(deep=False)
     X, y, weight = data.training
-    with progress_bar("Learning", parameters.get("max_trials")) as move:
-        if "max_trials" in parameters:
-            estimator.set_params(callbacks=[search_callback(move)])
-        elif "callbacks" in parameters:
-            estimator.set_params(callbacks=[epoch_callback(move, _n_runs(parameters))])
-        with data_errors(), first_interrupt_only():
-            return estimator.fit(X, y, sample_weight=weight)
+    if "callbacks" in estimator.get_params(deep=False):
+        estimator.set_params(callbacks=[_stop_if_interrupted])
+    with data_errors(), first_interrupt_only():
+        return estimator.fit(X, y, sample_weight=weight)
 
 
-def _n_runs(parameters: dict[str, Any]) -> int | None:
-    """Return how many runs there will be; None where the learner decides."""
-    if "oob_score" in parameters:  # a forest: one run per tree
-        return int(parameters["n_estimators"])
-    n_restarts = parameters.get("n_restarts")
-    return n_restarts if isinstance(n_restarts, int) else None
+def _stop_if_interrupted(event: Any) -> bool:
+    """End a run or a search after Ctrl-C, should it not have heard of it; a callback."""
+    return was_interrupted()
 
 
 def model_of(estimator: Any) -> Model:

@@ -35,8 +35,8 @@ from hardwood.cli.output import (
     print_text,
 )
 from hardwood.cli.process.interrupts import first_interrupt_only
-from hardwood.cli.progress import MoveBar, progress_bar
 from hardwood.errors import MissingExtraError
+from hardwood.progress import Progress, watched_stream
 from hardwood.report.resampling import Score
 from hardwood.text.numbers import format_number, plural
 
@@ -261,8 +261,8 @@ def _find(
         if done[0]:
             words = f"{plural(done[0], 'trial')} done"
             print_text(f"Continuing '{plan.study_name}' in {plan.storage}: {words}")
-    with notes.collecting(), progress_bar("Tuning", n_trials, done[0]) as move:
-        calls = TrialCallbacks(move, n_trials, *done, is_loss=plan.scoring is None)
+    with notes.collecting(), Progress("Tuning", stream=watched_stream()) as progress:
+        calls = TrialCallbacks(progress, n_trials, *done, is_loss=plan.scoring is None)
         if "callbacks" in estimator.get_params(deep=False):
             estimator.set_params(callbacks=[calls.on_epoch])
         found = _search(data, plan, estimator, fixed, calls.on_trial)
@@ -361,12 +361,12 @@ def _found_json(found: TuningResult, plan: _Plan) -> dict[str, Any]:
 
 
 class TrialCallbacks:
-    """Callbacks that move a bar after every trial and after every epoch of a trial.
+    """Callbacks that show every trial and every epoch of a trial.
 
     Parameters
     ----------
-    move
-        Moves the bar.
+    progress
+        Where to show them.
     n_trials, n_done
         Number of trials in total, and of those done before.
     best
@@ -376,9 +376,10 @@ class TrialCallbacks:
     """
 
     def __init__(
-        self, move: MoveBar, n_trials: int, n_done: int, best: float | None, *, is_loss: bool
+        self, progress: Progress, n_trials: int, n_done: int, best: float | None, *, is_loss: bool
     ) -> None:
-        self._move, self._n_trials, self._n_done = move, n_trials, n_done
+        self._progress, self._n_trials = progress, n_trials
+        self._n_before = self._n_done = n_done
         self._best, self._better = best, min if is_loss else max
 
     def on_trial(self, trial: FinishedTrial) -> None:
@@ -397,4 +398,5 @@ class TrialCallbacks:
     def _say(self, where: str = "") -> None:
         found = "" if self._best is None else f", best so far {format_number(self._best)}"
         words = f"{self._n_done} of {self._n_trials} trials{found}{where}"
-        self._move(words, self._n_done)
+        n_new = max(self._n_trials - self._n_before, 1)
+        self._progress.update(words, share=(self._n_done - self._n_before) / n_new)

@@ -94,8 +94,9 @@ class ModelEstimator(BaseEstimator):
         clock = clock_of(self)
         learner = self._learner()
         task, run = self._read(learner, X, y, sample_weight, clock)
-        learned = learner.fit(task, run, self._start())
-        model = finished(learned, task, parameter_record(self), run.n_jobs)
+        with run.progress:
+            learned = learner.fit(task, run, self._start())
+            model = finished(learned, task, parameter_record(self), run.n_jobs)
         self._adopt(X, task, run, learned, model)
         warn_if_interrupted(learned, learner, stacklevel=3)
         return self

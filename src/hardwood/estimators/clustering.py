@@ -191,7 +191,8 @@ class LatentTreeClustering(ClusterMixin, _Clustered):
         task, run = regressor._read(
             learner, posed.inputs, posed.target, posed.weight, clock_of(self)
         )
-        learned = learner.fit(task, run)
+        with run.progress:
+            learned = learner.fit(task, run)
         model = finished(learned, task, parameter_record(regressor), run.n_jobs)
         self._adopt_clusters(X, posed, model, learned)
         warn_if_interrupted(learned, learner, stacklevel=2)

@@ -91,7 +91,8 @@ class DGTClassifier(DGTParameters, SingleTreeClassifier):
     random_state : int, RandomState instance or None, default=None
         Seed of the start, the order of the rows and the choice of the validation rows.
     verbose : int, default=0
-        1 prints about 20 lines per restart, 2 one line per epoch.
+        0 shows one line of progress, in a terminal or a notebook; 1 prints about 20 lines per
+        restart, 2 one line per epoch.
     callbacks : function or list of functions, default=None
         Called with an `Epoch` after every epoch. Returning True ends that restart with its best
         tree.

@@ -22,6 +22,7 @@ from hardwood.learn.learner import Learned, Learner, Run, Start, writable
 from hardwood.learn.task import Task
 from hardwood.model import ObliqueTree
 from hardwood.model.base import Model
+from hardwood.progress import Progress, watched_stream
 
 # The record of a model has the parameters that may change it and that JSON can hold. The forest
 # itself says how many trees it has and how it combines them.
@@ -48,13 +49,20 @@ def run_of(estimator: Any, learner: Learner, task: Task, clock: Clock, seed: int
     """Return the settings of a run."""
     callbacks = parameters.callback_list(getattr(estimator, "callbacks", None))
     verbose = parameters.level("verbose", getattr(estimator, "verbose", 0))
+    stream = None if verbose else watched_stream()
+    progress = Progress(type(estimator).__name__, lambda: clock.left, stream)
     if verbose:
         callbacks.append(learner.printer(task, verbose))
+    elif stream is not None:
+        # What callbacks print is not to stand behind the line.
+        erasers = [lambda _: progress.erase()] if callbacks else []
+        callbacks = [*erasers, *callbacks, learner.follower(task, progress)]
     return Run(
         seed=seed,
         n_jobs=parameters.n_threads(estimator.n_jobs),
         callbacks=tuple(callbacks),
         clock=clock,
+        progress=progress,
     )
 
 

@@ -157,7 +157,8 @@ def learn_from_rewards(
     task = _read(X, sample_weight, _rewards_of(reward, actions, reward_per))
     run = run_of(asked, learner, task, clock, drawn_seed(random_state))
     task = divided(asked, learner, task, run.seed)
-    learned = learner.fit(task, run)
+    with run.progress:
+        learned = learner.fit(task, run)
     record = {**parameter_record(asked), "learner": learn_from_rewards.__name__}
     policy = finished(learned, task, record, run.n_jobs)
     warn_if_interrupted(learned, learner, stacklevel=2)

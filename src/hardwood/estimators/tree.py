@@ -166,7 +166,7 @@ class TreeClassifier(_TreeClassifierParameters, _Searched, base.SingleTreeClassi
         a constant of the log odds for two classes, a slope and an offset per class for more, and a
         line per label. It changes leaf values, or the coefficients of linear leaves.
     verbose : int, default=0
-        1 prints a line per candidate.
+        0 shows one line of progress, in a terminal or a notebook; 1 prints a line per candidate.
     callbacks : function or list of functions, default=None
         Called with a `Trial` after every candidate; returning True stops the search.
 

@@ -110,6 +110,11 @@ class Bagging(Learner):
         """Whether the members stop early."""
         return self.base.stops_early(task)
 
+    @property
+    def n_runs(self) -> int:
+        """The number of trees."""
+        return self.n_estimators
+
     def interrupted_message(self, learned: Learned) -> str:
         n_epochs = len(learned.history or ())
         return (

@@ -17,9 +17,10 @@ import numpy as np
 
 from hardwood.clock import Clock
 from hardwood.learn.losses import GRADIENT_LOSSES, Loss, loss_of
-from hardwood.learn.training import epoch_printer
+from hardwood.learn.training import epoch_follower, epoch_printer
 from hardwood.model.structure import TaskKind
 from hardwood.parameters import Parameters, is_auto
+from hardwood.progress import Progress
 
 if TYPE_CHECKING:
     from hardwood.learn.task import Task
@@ -44,12 +45,15 @@ class Run:
         Called after every epoch. Returning True ends that run with its best model.
     clock
         The time that is left.
+    progress
+        Where to say what is done now.
     """
 
     seed: int = 0
     n_jobs: int = 1
     callbacks: tuple[Callable[[Any], Any], ...] = ()
     clock: Clock = field(default_factory=lambda: Clock(None))
+    progress: Progress = field(default_factory=Progress)
 
     def notify(self, event: Any) -> bool:
         """Call all callbacks; return whether one of them asks to stop."""
@@ -230,8 +234,17 @@ class Learner(Parameters, ABC):
         return f"Learning was interrupted after {n_epochs} epoch(s); the best model so far is kept."
 
     def printer(self, task: Task, verbose: int) -> Callable[[Any], Any]:
-        """Return the callback that prints progress."""
+        """Return the callback that prints a line per event."""
         return epoch_printer(verbose, self.run_name)
+
+    def follower(self, task: Task, progress: Progress) -> Callable[[Any], Any]:
+        """Return the callback that keeps the line of progress up to date."""
+        return epoch_follower(progress, self.run_name, self.n_runs)
+
+    @property
+    def n_runs(self) -> int | None:
+        """How many runs there will be; None if that is not known before."""
+        return None if self.is_searched or isinstance(self.n_restarts, str) else self.n_restarts
 
 
 Start: TypeAlias = "Model | Learner | None"

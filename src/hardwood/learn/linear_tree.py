@@ -78,6 +78,16 @@ class LinearTree(Learner):
     growth: GrowthKind = choice_field("linear", get_args(GrowthKind))
     min_samples_leaf: float = real_field(20, 1)
 
+    def __str__(self) -> str:
+        if self.max_terms == 0:
+            return "axis-aligned, constant leaves"
+        if self.max_leaves == 1:
+            return f"one linear leaf, l2 {self.leaf_l2:g}"
+        splits = "residuals" if self.growth == "linear" else "the target"
+        return (
+            f"linear leaves, splits by {splits}, l2 {self.leaf_l2:g} and {self.parent_l2:g} below"
+        )
+
     def _fit(self, task: Task, run: Run, start: Start) -> Learned:
         terms = self.max_terms
         growth = self.grow(task, run, (terms,))
@@ -85,6 +95,7 @@ class LinearTree(Learner):
 
     def grow(self, task: Task, run: Run, terms: Sequence[int | None] = (*TERMS, None)) -> Growth:
         """Grow a tree from the training rows, with models of each of these numbers of terms."""
+        run.progress.update(str(self))
         settings = GrowthSettings(
             self.max_depth,
             self.max_leaves,

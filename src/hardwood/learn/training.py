@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from hardwood.parameters import Parameters, choice_field, integer_field, real_field
+
+if TYPE_CHECKING:
+    from hardwood.progress import Progress
 
 # Table 11 of DGT: 30 to 400 epochs "depending on dataset size"; here, enough for this many steps.
 _STEPS = 20_000
@@ -131,6 +134,36 @@ def epoch_printer(verbose: int, run: str) -> Callback:
             print(epoch_line(epoch, run), flush=True)
 
     return report
+
+
+def epoch_follower(progress: Progress, run: str, n_runs: int | None) -> Callback:
+    """Return a callback that shows each epoch in the line of progress.
+
+    Runs may be learned in parallel. If ``n_runs`` is None, only those that have begun are counted.
+    """
+    epochs_done: dict[int, int] = {}
+
+    def follow(epoch: Epoch) -> None:
+        epochs_done[epoch.restart] = epoch.epoch + 1
+        n_epochs = (n_runs or len(epochs_done)) * epoch.max_epochs
+        progress.update(
+            epoch_words(epoch, run, n_runs), share=min(sum(epochs_done.values()) / n_epochs, 1.0)
+        )
+
+    return follow
+
+
+def epoch_words(epoch: Epoch, run: str, n_runs: int | None) -> str:
+    """Describe an epoch and its loss, and the run if it is not the only one."""
+    of_all = "" if n_runs is None else f" of {n_runs}"
+    which = "" if n_runs == 1 else f"{run} {epoch.restart + 1}{of_all}, "
+    is_validated = math.isfinite(epoch.validation_loss)
+    name, loss = (
+        ("validation loss", epoch.validation_loss)
+        if is_validated
+        else ("training loss", epoch.train_loss)
+    )
+    return f"{which}epoch {epoch.epoch + 1} of {epoch.max_epochs}, {name} {loss:.4g}"
 
 
 def epoch_line(epoch: Epoch, run: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -15,7 +15,9 @@ from hardwood.learn.losses import Misclassification
 from hardwood.learn.reinforced import Reinforced
 from hardwood.learn.tao import TAO
 from hardwood.learn.task import Task
+from hardwood.learn.training import Epoch
 from hardwood.model import ObliqueTree
+from hardwood.progress import Progress
 from hardwood.search.augment import Augmentation
 from hardwood.search.distill import Teacher, distillation_task
 
@@ -124,11 +126,14 @@ class CandidateBuilder:
         Seed of all random choices; the seed of a candidate is added.
     clock
         Checked between epochs and during sweeps.
+    progress
+        Where to say what is built; looked after between epochs and sweeps.
     """
 
     n_jobs: int
     seed: int
     clock: Clock
+    progress: Progress = field(default_factory=Progress)
 
     def build(self, candidate: Candidate, task: Task, teacher: Teacher | None) -> ObliqueTree:
         """Build a tree from the training rows of a task.
@@ -140,6 +145,7 @@ class CandidateBuilder:
         KeyboardInterrupt
             If the user interrupts it.
         """
+        self.progress.update(str(candidate))
         if candidate.augmentation is not None:
             assert teacher is not None
             task = self.augment(candidate, task, teacher)
@@ -169,7 +175,7 @@ class CandidateBuilder:
             raise OutOfTime
         if task.kind == "classification" and tao.leaves == "constant":
             task = task.with_loss(Misclassification())
-        callbacks = (StopAtDeadline(self.clock),)
+        callbacks = (self._draw, StopAtDeadline(self.clock))
         run = Run(n_jobs=self.n_jobs, callbacks=callbacks, clock=self.clock)
         return _tree(tao.fit(task, run, tree))
 
@@ -198,10 +204,14 @@ class CandidateBuilder:
             max_epochs=reinforced_epochs(len(task.train), candidate.augmentation is not None),
         )
         finish_or_skip = FinishOrSkip(self.clock)
-        tree = _tree(learner.fit(task, Run(seed, self.n_jobs, callbacks=(finish_or_skip,))))
+        callbacks = (self._draw, finish_or_skip)
+        tree = _tree(learner.fit(task, Run(seed, self.n_jobs, callbacks=callbacks)))
         if finish_or_skip.is_skipped:
             raise OutOfTime
         return tree
+
+    def _draw(self, epoch: Epoch) -> None:
+        self.progress.update()
 
     def _single_leaf(self, task: Task) -> ObliqueTree:
         target = task.y[task.train].astype(np.float64)

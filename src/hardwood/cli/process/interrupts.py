@@ -21,7 +21,7 @@ from types import FrameType
 INTERRUPTED = 130
 
 _MESSAGE = b"error: interrupted; no file was left half-written\n"
-_SHOW_CURSOR = b"\x1b[?25h"  # a progress bar may have hidden it
+_ERASE_LINE = b"\r\x1b[K"  # there may be a line of progress
 _SOON = 0.02  # seconds
 
 
@@ -46,9 +46,9 @@ class _End:
             if self._clean_up is not None:
                 self._clean_up()
             if sys.stderr is not None:
-                cursor = _SHOW_CURSOR if sys.stderr.isatty() else b""
+                erase = _ERASE_LINE if sys.stderr.isatty() else b""
                 # Not by the stream, which may be writing just now.
-                os.write(sys.stderr.fileno(), cursor + _MESSAGE)
+                os.write(sys.stderr.fileno(), erase + _MESSAGE)
         finally:
             os._exit(INTERRUPTED)
 

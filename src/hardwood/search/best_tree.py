@@ -26,6 +26,7 @@ from hardwood.search.linear_search import LinearSearch
 from hardwood.search.measured import CandidateResult
 from hardwood.search.probabilities import Probabilities
 from hardwood.search.rounded import with_short_means
+from hardwood.search.rounded import with_short_means
 from hardwood.search.scorer import Scorer, losses_of
 from hardwood.search.tree_search import FINAL_RESTARTS, Limits, TreeSearch
 from hardwood.table.split import validation_folds
@@ -104,6 +105,7 @@ class BestTree(Learner):
         """
         self._check_leaves()
         check_teacher(self.teacher, task.kind)
+        task = with_short_means(task)
         task = with_short_means(task)
         scorer = Scorer.of(task.kind, task.classes, self.scoring)
         folds = _folds(task, run.seed)

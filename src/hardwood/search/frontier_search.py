@@ -35,6 +35,7 @@ from hardwood.search.linear_search import LinearSearch, Setting, SizedTree
 from hardwood.search.measured import CandidateResult
 from hardwood.search.probabilities import Probabilities
 from hardwood.search.rounded import with_short_numbers
+from hardwood.search.rounded import with_short_numbers
 from hardwood.search.scorer import Scorer
 from hardwood.search.tree_search import FINAL_RESTARTS, TreeSearch
 from hardwood.text.numbers import format_number, plural
@@ -92,6 +93,7 @@ class FrontierSearch:
         growths: dict[LinearTree, Growth] = {}
         tree, finish = self._final(trees[place], growths)
         tree, held_out = self.probabilities.finished(tree, self._trees_by_fold(trees[place]))
+        tree = with_short_numbers(tree, self.task)
         tree = with_short_numbers(tree, self.task)
         frontier = self._frontier(trees, place, tree, growths)
         report = FitReport(
@@ -323,6 +325,7 @@ class FrontierSearch:
             if own is not None:
                 if i != place:
                     own = self.probabilities.of_tree(own, self._trees_by_fold(each))
+                    own = with_short_numbers(own, self.task)
                     own = with_short_numbers(own, self.task)
                 finished = self._counted(own, each)
                 found.append(FrontierPoint(**vars(sizes[i]), is_chosen=i == place, tree=finished))

@@ -93,6 +93,16 @@ def format_quantity(
     return format_digits(value, digits, spread=spread)
 
 
+def rounded_quantity(value: float, origin: str, digits: int, *, spread: float) -> float:
+    """Return the number that `format_quantity` writes."""
+    if origin == "duration":
+        unit = time_unit(max(abs(value), spread))[1]
+        return float(format_digits(value / unit, digits, spread=spread / unit)) * unit
+    if origin == "date" and abs(value) < _FAR:
+        return _rounded_date(value, digits, spread, 0.0)
+    return float(format_digits(value, digits, spread=spread))
+
+
 def _rounded_date(seconds: float, digits: int | Literal["auto"], spread: float, to: float) -> float:
     if digits == "auto":
         for step in DATE_STEPS[:-1]:

@@ -30,7 +30,7 @@ from hardwood.model.edit.each_split import (
     share_elsewhere,
 )
 from hardwood.model.edit.rounding import ShortSplit, short_split
-from hardwood.model.edit.separation import MOST_TOGETHER, Sides, fewest_terms
+from hardwood.model.edit.separation import CAUTIONS, MOST_TOGETHER, Sides, fewest_terms
 from hardwood.model.routed_rows import RoutedRows
 from hardwood.text.condition import condition
 
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from hardwood.model import ObliqueTree
 
 _ALL_DIGITS = 17  # maximum number of digits of a float64
-_CAUTIONS = (1 / 16, 1.0)  # fractions of the maximum error of float32 sums; rarely needed in full
 _PRICE_STEP = 2.0  # ratio of successive prices to try
 
 
@@ -167,7 +166,7 @@ def readable(
     """
     check_tolerance(tolerance)
     rows = RoutedRows.of(tree, X, sample_weight)
-    for caution in _CAUTIONS:
+    for caution in CAUTIONS:
         found = _shortest(rows, X, tolerance, caution)
         elsewhere = share_elsewhere(rows, X, found.tree)
         if elsewhere <= tolerance:

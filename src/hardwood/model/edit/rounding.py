@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -78,8 +78,11 @@ def short_split(
     terms = terms_of(tree, raw) if np.isfinite(raw).all() else ()
     if not terms:
         return None
-    if len({term.feature for term in terms}) == 1 and all(t.kind != "number" for t in terms):
-        return _membership(tree, separation, sides, most_moved, mean)
+    if len({term.feature for term in terms}) == 1:
+        if all(term.kind != "number" for term in terms):
+            return _membership(tree, separation, sides, most_moved, mean)
+        if len(terms) > 1:
+            return _with_missing(tree, terms, separation, sides, most_moved, mean)
     return _Rounding(tree, terms, separation, sides, most_moved, mean).shortest()
 
 
@@ -226,6 +229,43 @@ def _membership(
     weights[options] = goes_right.astype(np.float64) - is_usual
     moved = (scores >= threshold) != sides.goes_right
     return ShortSplit(weights, 0.5 if is_usual else -0.5, moved, 0, 0)
+
+
+def _with_missing(
+    tree: ObliqueTree,
+    terms: tuple[Term, ...],
+    separation: Separation,
+    sides: Sides,
+    most_moved: float,
+    mean: float,
+) -> ShortSplit | None:
+    """Round the bound of a split on a number; missing values go to the side they went to.
+
+    The weight of the missing indicator is not printed. It puts missing values one standard
+    deviation from the threshold.
+    """
+    number, flag = sorted(terms, key=lambda term: term.kind == "missing")
+    at_flag = int(np.searchsorted(separation.used, flag.column))
+    scores = separation.values @ separation.weights
+    bias = mean - float((sides.weight / sides.weight.sum()) @ scores)
+    right_if_missing = bias + float(separation.weights[at_flag]) >= 0
+    is_missing = separation.values[:, at_flag] > 0
+    moved = is_missing & (sides.goes_right != right_if_missing)
+    most_moved -= float(sides.weight[moved].sum())
+    present = ~is_missing
+    if most_moved < 0 or not present.any():
+        return None
+    known = Sides(sides.weight[present], sides.goes_right[present], sides.caution)
+    mean = bias + float((known.weight / known.weight.sum()) @ scores[present])
+    of_known = replace(separation, values=separation.values[present])
+    found = _Rounding(tree, (number,), of_known, known, most_moved, mean).shortest()
+    if found is None:
+        return None
+    distance = float(tree.schema.column_spread[number.column]) or 1.0
+    weights = found.weights.copy()
+    weights[flag.column] = (distance if right_if_missing else -distance) - found.bias
+    moved[present] = found.moved
+    return replace(found, weights=weights, moved=moved)
 
 
 def short_number(low: float, high: float, near: float) -> float | None:

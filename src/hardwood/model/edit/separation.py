@@ -24,6 +24,8 @@ import numpy as np
 from hardwood.model.edit.each_split import RowsAtSplit
 
 _ROUNDING = 2.0**-24  # rounding error of one operation in float32
+# Fractions of the maximum error of float32 sums, to try in turn; it is rarely needed in full.
+CAUTIONS = (1 / 16, 1.0)
 # Number of terms to try together first; fewer if not all of them can be removed.
 MOST_TOGETHER = 64
 _MOST_FAILURES = 32  # failures in a row with the least important terms: then all others stay, too
@@ -138,6 +140,14 @@ class Separation:
     values: np.ndarray
     moved: float
     mean: float
+
+
+def all_terms(at: RowsAtSplit, weights: np.ndarray) -> Separation:
+    """Return a split with all its terms, (c,) weights in units of `Schema.column_scale`."""
+    used = np.flatnonzero(weights)
+    values = at.columns[:, used].astype(np.float64)
+    mean = float((at.weight / at.weight.sum()) @ values @ weights[used])
+    return Separation(used, weights[used], values, 0.0, mean)
 
 
 def fewest_terms(

@@ -1,0 +1,179 @@
+r"""Round the numbers of a tree to what its rows support, so that the printed tree is the model.
+
+A learned coefficient has sixteen digits, of which the rows determine two or three. `short_numbers`
+rounds
+
+1. the weights and the threshold of each split, to the shortest numbers that send every given row to
+   the same side (`hardwood.model.edit.rounding`);
+2. the values of all leaves, to one precision (`hardwood.model.edit.short_leaves`). It is the
+   coarsest of 1, 0.1, 0.01, ... for which the mean loss of the given rows changes by at most 2 % of
+   its standard error, and at most one row in a thousand is predicted another class. The loss if the
+   predictions before were the truth must not grow by more, either: the other change may be small
+   by chance.
+
+The rounded numbers are decimal in the units of the text, where dates count in days and so on.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from hardwood.model.edit.criterion import PROBABILITY_EPSILON, criterion_for
+from hardwood.model.edit.each_split import Changed, RowsAtSplit, change_each_split, share_elsewhere
+from hardwood.model.edit.rounding import short_split
+from hardwood.model.edit.separation import CAUTIONS, Sides, all_terms
+from hardwood.model.edit.short_leaves import LinearScores, rounded_constants
+from hardwood.model.kinds.tree import ObliqueTree
+from hardwood.model.routed_rows import RoutedRows
+
+MOST_LEAVES = 2000  # of a tree that is read; of a larger one only constants are rounded
+MOST_FEATURES = 40  # of a split that is read; longer ones keep their numbers, as they take long
+_PRECISIONS = range(8)  # negative powers of ten
+_LOSS_SHARE = 0.02  # of the standard error of the mean loss, by which rounding may change it
+_MOST_CHANGED = 0.001  # of the rows, whose predicted class rounding may change
+
+
+def short_numbers(
+    tree: ObliqueTree, X: Any, truth: np.ndarray, sample_weight: Any = None
+) -> ObliqueTree:
+    """Round the thresholds, coefficients and values of a tree.
+
+    Parameters
+    ----------
+    tree
+        The tree.
+    X
+        A table, as for ``predict``; preferably training rows.
+    truth
+        The targets of its rows, as in `hardwood.model.edit.criterion`.
+    sample_weight
+        (n,) row weights; None for equal weights. Rows of weight 0 are ignored.
+
+    Returns
+    -------
+    tree
+        Every given row reaches the same leaf. If no precision is good enough, leaves are as before.
+    """
+    if tree.n_leaves <= MOST_LEAVES:
+        tree = _with_short_splits(tree, X, sample_weight)
+    return _with_short_leaves(tree, X, truth, sample_weight)
+
+
+# Splits
+
+
+def _with_short_splits(tree: ObliqueTree, X: Any, sample_weight: Any) -> ObliqueTree:
+    rows = RoutedRows.of(tree, X, sample_weight)
+    for caution in CAUTIONS:
+        shorter = change_each_split(rows, X, partial(_shorter, tree, caution=caution))
+        if share_elsewhere(rows, X, shorter) == 0:
+            return shorter
+    return tree
+
+
+def _shorter(tree: ObliqueTree, at: RowsAtSplit, caution: float) -> Changed:
+    weights, bias = tree.weights[at.split], float(tree.bias[at.split])
+    unchanged = weights, bias, np.zeros(len(at), dtype=bool)
+    if len(np.unique(tree.schema.column_feature[weights != 0])) > MOST_FEATURES:
+        return unchanged
+    terms = all_terms(at, weights * tree.schema.column_scale)
+    sides = Sides(at.weight, at.goes_right, caution)
+    short = short_split(tree, terms, sides, most_moved=0.0, mean=terms.mean + bias)
+    return unchanged if short is None else (short.weights, short.bias, short.moved)
+
+
+# Leaves
+
+
+def _with_short_leaves(
+    tree: ObliqueTree, X: Any, truth: np.ndarray, sample_weight: Any
+) -> ObliqueTree:
+    if tree.has_linear_leaves and tree.n_leaves > MOST_LEAVES:
+        return tree
+    rows = RoutedRows.of(tree, X, sample_weight)
+    support = _Support.of(tree, rows, X, truth)
+    linear = LinearScores.of(tree, rows, X) if tree.has_linear_leaves else None
+    for exponent in _PRECISIONS:
+        precision = support.unit * float(f"1e-{exponent}")
+        rounded = linear.rounded(precision) if linear else rounded_constants(tree, precision)
+        if rounded is not None and support.allows(rounded.outputs(X)[rows.row]):
+            return rounded
+    return tree
+
+
+@dataclass(frozen=True, eq=False)
+class _Support:
+    """What rows say about the predictions of a tree.
+
+    Attributes
+    ----------
+    tree, outputs, truth
+        The tree, its outputs for rows (n, k), and their targets.
+    share
+        (n,) row weights that sum to 1.
+    unit
+        (k,) units of the scores of leaves: a power of ten near the standard deviation of predicted
+        numbers; 1 for other scores and probabilities.
+    """
+
+    tree: ObliqueTree
+    outputs: np.ndarray
+    truth: np.ndarray
+    share: np.ndarray
+    unit: np.ndarray
+
+    @classmethod
+    def of(cls, tree: ObliqueTree, rows: RoutedRows, X: Any, truth: np.ndarray) -> _Support:
+        outputs, share = rows.outputs(X), rows.weight / rows.weight.sum()
+        unit = np.ones(tree.n_outputs)
+        if tree.task == "regression" and tree.link == "identity":
+            deviation = np.sqrt(share @ (outputs - share @ outputs) ** 2)
+            known = np.where(deviation > 0, deviation, np.abs(outputs).max(axis=0))
+            unit = np.array([_power_of_ten(size) for size in known.tolist()])
+        return cls(tree, outputs, truth[rows.row], share, unit)
+
+    def allows(self, outputs: np.ndarray) -> bool:
+        """Whether other outputs predict these rows as well."""
+        name = "squared_error" if self.tree.task == "regression" else "log_loss"
+        criterion = criterion_for(self.tree, name)
+        before = criterion.losses(self.outputs, self.truth)
+        change = float(self.share @ (criterion.losses(outputs, self.truth) - before))
+        expected = float(self.share @ self._divergence(outputs))
+        error = math.sqrt(float(self.share**2 @ (before - self.share @ before) ** 2))
+        if not max(abs(change), expected) <= _LOSS_SHARE * error:
+            return False
+        if self.tree.task == "regression":
+            return True
+        old, new = self.tree.predictions_for(self.outputs), self.tree.predictions_for(outputs)
+        is_other = (old != new).reshape(len(new), -1).any(axis=1)
+        return float(self.share @ is_other) <= _MOST_CHANGED
+
+    def _divergence(self, outputs: np.ndarray) -> np.ndarray:
+        """Return how much larger the expected loss of each row is if the outputs before are true.
+
+        That is the squared difference, or the Kullback-Leibler divergence.
+        """
+        if self.tree.task == "regression":
+            squared: np.ndarray = ((outputs - self.outputs) ** 2).mean(axis=1)
+            return squared
+        if self.tree.task == "classification":
+            return _relative_entropy(self.outputs, outputs).sum(axis=1)
+        no = _relative_entropy(1 - self.outputs, 1 - outputs)
+        return (_relative_entropy(self.outputs, outputs) + no).mean(axis=1)
+
+
+def _relative_entropy(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    entropy: np.ndarray = p * np.log(
+        np.maximum(p, PROBABILITY_EPSILON) / np.maximum(q, PROBABILITY_EPSILON)
+    )
+    return entropy
+
+
+def _power_of_ten(size: float) -> float:
+    """Return the smallest power of ten that is not below a size; 1 for 0."""
+    return float(f"1e{math.ceil(math.log10(size))}") if size > 0 else 1.0

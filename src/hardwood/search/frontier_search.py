@@ -35,14 +35,13 @@ from hardwood.search.linear_search import LinearSearch, Setting, SizedTree
 from hardwood.search.measured import CandidateResult
 from hardwood.search.probabilities import Probabilities
 from hardwood.search.rounded import with_short_numbers
-from hardwood.search.rounded import with_short_numbers
 from hardwood.search.scorer import Scorer
 from hardwood.search.tree_search import FINAL_RESTARTS, TreeSearch
 from hardwood.text.numbers import format_number, plural
 
 _CLEARLY = 2.0  # standard errors that an oblique tree may be worse before the search gives it up
-_FRONTIER_GROWTHS = 3  # learners of linear trees that the frontier has, at least
-_OBLIQUE_TRIALS = 4  # of oblique trees, before that is asked
+_FRONTIER_GROWTHS = 1  # learners of linear trees that the frontier has, at least
+_OBLIQUE_TRIALS = 3  # of oblique trees, reinforced ones among them, before that is asked
 
 Finish = Callable[[TreeSearch, CandidateResult, Task, int], tuple[ObliqueTree, str]]
 """Fits an oblique tree to all rows, the best of so many restarts."""
@@ -93,7 +92,6 @@ class FrontierSearch:
         growths: dict[LinearTree, Growth] = {}
         tree, finish = self._final(trees[place], growths)
         tree, held_out = self.probabilities.finished(tree, self._trees_by_fold(trees[place]))
-        tree = with_short_numbers(tree, self.task)
         tree = with_short_numbers(tree, self.task)
         frontier = self._frontier(trees, place, tree, growths)
         report = FitReport(
@@ -149,15 +147,12 @@ class FrontierSearch:
         """
         assert self.oblique is not None
         self._n_oblique += "TAO" in trial.candidate or "reinforced" in trial.candidate
-        wants_best = self.prefer == "accuracy"
-        if self._n_oblique < (_OBLIQUE_TRIALS if wants_best else 1):
+        if self._n_oblique < _OBLIQUE_TRIALS:
             return False
         worse = self.oblique.best.losses - self._best_linear.losses
-        is_early = self._n_oblique < _OBLIQUE_TRIALS
-        allowed = _CLEARLY if wants_best or is_early else 0.0
-        if float(np.average(worse, weights=self._weight)) > allowed * standard_error(
-            worse, self._weight
-        ):
+        allowed = _CLEARLY if self.prefer == "accuracy" else 0.0
+        error = standard_error(worse, self._weight)
+        if float(np.average(worse, weights=self._weight)) > allowed * error:
             self.ending = "Stopped: oblique trees with constant leaves were worse."
             return True
         return False
@@ -325,7 +320,6 @@ class FrontierSearch:
             if own is not None:
                 if i != place:
                     own = self.probabilities.of_tree(own, self._trees_by_fold(each))
-                    own = with_short_numbers(own, self.task)
                     own = with_short_numbers(own, self.task)
                 finished = self._counted(own, each)
                 found.append(FrontierPoint(**vars(sizes[i]), is_chosen=i == place, tree=finished))

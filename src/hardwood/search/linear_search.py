@@ -100,8 +100,7 @@ class LinearSearch:
         """Try settings until the time is up, or the callback says so."""
         for setting in self._tried_settings():
             self.settings.append(setting)
-            is_late = self.run.clock.spent > _LINEAR_SHARE * self.run.clock.limit
-            if on_setting(setting) or is_late or not self._has_time():
+            if on_setting(setting) or self._is_late or not self._has_time():
                 return
 
     @property
@@ -154,7 +153,7 @@ class LinearSearch:
         looks: list[Setting] = []
         for learner in learners:
             looks.append(self._looked_at(learner, self.folds[:1]))
-            if not self._has_time():
+            if self._is_late or not self._has_time():
                 break
         looks.sort(key=lambda setting: float(setting.best.losses.mean()))
         for look in looks[:_MOST_SETTINGS]:
@@ -192,6 +191,11 @@ class LinearSearch:
         if self.max_terms is None:
             return (*TERMS, None)
         return (*(t for t in TERMS if t < self.max_terms), self.max_terms)
+
+    @property
+    def _is_late(self) -> bool:
+        """Whether oblique trees should have their turn."""
+        return self.run.clock.spent > _LINEAR_SHARE * self.run.clock.limit
 
     def _has_time(self) -> bool:
         clock = self.run.clock

@@ -399,8 +399,14 @@ class TreeSearch:
 
     def _all_candidates(self) -> Iterator[Candidate]:
         yield from self._axis_aligned()
-        yield from self._refined()
-        yield from self._reinforced(None)
+        # The kinds differ most from each other: beside a rival, each has a turn before the search
+        # is given up.
+        if self.rival is None:
+            yield from self._refined()
+            yield from self._reinforced(None)
+        else:
+            yield from self._reinforced(None)
+            yield from self._refined()
         augmentation, *further = _AUGMENTATIONS if self._fit_teachers() else (None,)
         if augmentation is not None:
             yield from self._reinforced(augmentation)

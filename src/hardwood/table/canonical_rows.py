@@ -108,7 +108,7 @@ def _hash_rows(
     x_keys, y_keys = keys[: matrix.shape[1]], keys[matrix.shape[1] :]
     hashes_of_levels = _hash_levels(levels or ())
     hashes = np.empty(len(rows), dtype=np.uint64)
-    for part in _blocks(len(rows), matrix.shape[1]):
+    for part in _blocks(len(rows), matrix):
         chosen = rows[part]
         if sparse.issparse(matrix):
             hashes[part] = _hash_sparse_block(matrix, chosen, x_keys)
@@ -183,7 +183,7 @@ def _mark_repeats(
     """Return which rows equal the row before; sort ``rows`` exactly where hashes collide."""
     is_repeat = np.zeros(len(rows), dtype=bool)
     suspects = np.flatnonzero(hashes[1:] == hashes[:-1]) + 1
-    for part in _blocks(len(suspects), matrix.shape[1]):
+    for part in _blocks(len(suspects), matrix):
         after = suspects[part]
         is_repeat[after] = _equal_rows(matrix, y, rows[after - 1], rows[after])
     for start, stop in _colliding_runs(hashes, suspects[~is_repeat[suspects]]):
@@ -204,8 +204,24 @@ def _colliding_runs(hashes: np.ndarray, unequal: np.ndarray) -> Iterator[tuple[i
 
 
 def _equal_rows(matrix: Matrix, y: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    is_equal: np.ndarray = (_row_bits(matrix, y, a) == _row_bits(matrix, y, b)).all(axis=1)
+    is_equal: np.ndarray
+    if not sparse.issparse(matrix):
+        is_equal = (_row_bits(matrix, y, a) == _row_bits(matrix, y, b)).all(axis=1)
+        return is_equal
+    is_equal = (_bits(y[a]) == _bits(y[b])).all(axis=1)
+    first, second = _without_zeros(matrix[a]), _without_zeros(matrix[b])
+    is_equal &= np.diff(first.indptr) == np.diff(second.indptr)
+    first, second = first[is_equal], second[is_equal]  # as many entries in each pair of rows
+    differs = (first.indices != second.indices) | (_bits(first.data) != _bits(second.data))
+    n_different = np.concatenate([[0], np.cumsum(differs)])
+    is_equal[is_equal] = n_different[first.indptr[1:]] == n_different[first.indptr[:-1]]
     return is_equal
+
+
+def _without_zeros(block: Matrix) -> Matrix:
+    """Return rows of a CSR table without stored zeros; ``block`` is changed."""
+    block.eliminate_zeros()
+    return block
 
 
 def _row_bits(matrix: Matrix, y: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -214,7 +230,8 @@ def _row_bits(matrix: Matrix, y: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return np.hstack([_bits(dense), _bits(y[rows])])
 
 
-def _blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
-    size = max(1, _BLOCK // max(1, n_columns))
+def _blocks(n_rows: int, matrix: Matrix) -> Iterator[slice]:
+    n_entries = matrix.nnz if sparse.issparse(matrix) else matrix.size
+    size = max(1, _BLOCK * matrix.shape[0] // max(1, n_entries))
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))

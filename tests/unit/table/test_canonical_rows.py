@@ -106,6 +106,26 @@ def test_a_sparse_table_has_the_same_order_as_the_dense_table(container):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("hash_rows", HASHES)
+@given(table=tables)
+def test_sparse_rows_are_compared_like_dense_ones(hash_rows, table):
+    X, y, weight, _ = table
+    stored = sparse.csr_array(np.ones_like(X))
+    stored.data = X.ravel()  # with zeros and minus zeros
+    dense, thin = (canonical_rows(x, y, weight, hash_rows=hash_rows) for x in (X, stored))
+    np.testing.assert_array_equal(dense.index, thin.index)
+    np.testing.assert_array_equal(dense.repeats, thin.repeats)
+    np.testing.assert_array_equal(dense.weight, thin.weight)
+
+
+def test_equal_sparse_rows_are_merged_without_their_zeros(monkeypatch):
+    """A table of a million columns would take hours."""
+    X = sparse.csr_matrix(([1.0, 2.0, 1.0], [3, 9, 3], [0, 1, 2, 3]), shape=(3, 10**6))
+    monkeypatch.setattr(sparse.csr_matrix, "toarray", lambda _: pytest.fail("made dense"))
+    rows = canonical_rows(X, np.zeros((3, 1)))
+    assert sorted(rows.weight.tolist()) == [1.0, 2.0]
+
+
 def test_explicit_zeros_of_a_sparse_table_are_zeros():
     X = sparse.csr_array(
         (np.array([0.0, 2.0]), np.array([0, 1]), np.array([0, 2, 2])), shape=(2, 2)

@@ -96,8 +96,8 @@ class FitReport(Report):
     def threshold(self) -> float | None:
         """The probability of the second of two classes above which to predict it.
 
-        It has the best balanced accuracy on the held-out rows; `HeldOutScores` says more. None if
-        there are not two classes.
+        It is chosen for its balanced accuracy on the held-out rows (`HeldOutScores`). None if there
+        are not two classes.
         """
         return None if self.held_out is None else self.held_out.threshold
 

@@ -97,11 +97,11 @@ class HeldOutScores:
     positive
         The second of two classes; None for more.
     threshold
-        Of two classes: the second is predicted where its probability is above the threshold, with
-        the best balanced accuracy on these rows. None for more classes, and for a tree that gives
+        Of two classes: the second is predicted where its probability is above the threshold, for a
+        high balanced accuracy (`best_threshold`). None for more classes, and for a tree that gives
         all rows the same probability.
     balanced_accuracy_at_threshold
-        That accuracy, which is optimistic, because the threshold was chosen for these rows.
+        That accuracy, which is optimistic, because the threshold was chosen on these rows.
     """
 
     n_rows: int
@@ -131,7 +131,7 @@ class HeldOutScores:
         if self.threshold is not None and self.balanced_accuracy_at_threshold is not None:
             lines.append(
                 f"Threshold: {self.positive} where its probability is above "
-                f"{format_number(self.threshold)} has the best balanced accuracy, "
+                f"{format_number(self.threshold)} has the balanced accuracy "
                 f"{format_number(self.balanced_accuracy_at_threshold)}. To predict by it: "
                 f"tree_.with_threshold({self.threshold:.4g}), or --threshold."
             )
@@ -141,9 +141,11 @@ class HeldOutScores:
 def best_threshold(
     truth: np.ndarray, probability: np.ndarray, weight: np.ndarray
 ) -> tuple[float | None, float | None]:
-    """Return the threshold with the best balanced accuracy, and that accuracy.
+    """Return a threshold with a good balanced accuracy, and that accuracy.
 
-    Thresholds lie halfway between two probabilities; of equally good ones, the lowest is returned.
+    Of the thresholds within one standard error of the best accuracy it is the one nearest to the
+    share of class 1, which is the best if the probabilities are right. Few rows of a rare class
+    would otherwise decide by chance.
 
     Parameters
     ----------
@@ -157,13 +159,21 @@ def best_threshold(
     Returns
     -------
     threshold, accuracy
-        None for both if all probabilities are equal.
+        The threshold lies halfway between two probabilities. None for both if all are equal.
     """
     values, group = np.unique(probability, return_inverse=True)
     if len(values) == 1:
         return None, None
-    below = [np.cumsum(np.bincount(group, weight * (truth == c))) for c in (0, 1)]
-    # Of class 0 the rows below a threshold are right, of class 1 those above.
-    accuracy = (below[0] / below[0][-1] + 1 - below[1] / below[1][-1])[:-1] / 2
+    of_class = [weight * (truth == c) for c in (0, 1)]
+    below = [np.cumsum(np.bincount(group, w))[:-1] / w.sum() for w in of_class]
+    recalls = np.stack([below[0], 1 - below[1]])  # (2, thresholds)
+    accuracy = recalls.mean(axis=0)
     best = int(accuracy.argmax())
-    return float((values[best] + values[best + 1]) / 2), float(accuracy[best])
+    n_rows = np.array([w.sum() ** 2 / (w**2).sum() for w in of_class])
+    error = np.sqrt((recalls[:, best] * (1 - recalls[:, best]) / n_rows).sum()) / 2
+    thresholds = (values[:-1] + values[1:]) / 2
+    share = of_class[1].sum() / weight.sum()
+    with np.errstate(divide="ignore"):
+        away = np.abs(np.log(thresholds) - np.log(share))
+    place = int(np.where(accuracy >= accuracy[best] - error, away, np.inf).argmin())
+    return float(thresholds[place]), float(accuracy[place])

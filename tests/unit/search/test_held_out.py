@@ -55,7 +55,7 @@ def test_a_class_of_five_percent_is_not_rare():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_no_threshold_is_better(seed):
+def test_no_threshold_is_much_better(seed):
     rng = np.random.default_rng(seed)
     truth = (rng.random(200) < 0.1).astype(int)
     p = np.round(np.clip(0.1 + 0.1 * truth + 0.1 * rng.normal(size=200), 0.01, 0.99), 2)
@@ -67,7 +67,24 @@ def test_no_threshold_is_better(seed):
 
     assert accuracy == pytest.approx(at(threshold))
     assert threshold not in p
-    assert accuracy >= max(at(t) for t in np.unique(p)[:-1]) - 1e-12
+    assert accuracy >= max(at(t) for t in np.unique(p)[:-1]) - 0.1
+
+
+def test_of_good_thresholds_the_one_at_the_share_of_the_class_is_chosen():
+    rng = np.random.default_rng(0)
+    p = rng.beta(0.5, 12, size=20_000)
+    for n in (1_000, 20_000):
+        truth = (rng.random(n) < p[:n]).astype(int)
+        threshold, _ = best_threshold(truth, p[:n], np.ones(n))
+        assert 0.9 * truth.mean() < threshold < 1.1 * truth.mean()
+
+
+def test_a_threshold_far_from_the_share_is_chosen_where_it_is_clearly_better():
+    truth = np.repeat([0, 1], [900, 100])
+    p = np.where(truth == 1, 0.9, 0.7) + 0.001 * np.arange(1000) / 1000
+    threshold, accuracy = best_threshold(truth, p, np.ones(1000))
+    assert accuracy == 1
+    assert 0.701 < threshold < 0.9
 
 
 def test_without_different_probabilities_there_is_no_threshold():

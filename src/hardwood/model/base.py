@@ -351,7 +351,7 @@ class Model(ABC):
             Number of levels to show; deeper nodes are only counted. ``None`` shows all.
         max_terms
             Number of terms to show per split, the largest first; the text says how many are left
-            out. ``None`` shows all.
+            out. ``None`` shows all. Linear leaves always show all of theirs.
         digits
             Significant digits. By default, numbers of at most nine digits are written in full and
             others with three digits; ``None`` writes all in full, and dates as seconds.

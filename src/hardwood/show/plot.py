@@ -142,7 +142,7 @@ def _root_box(tree: Tree, max_depth: int | None, max_terms: int | None, digits: 
         count, leaf = nodes.count(node), nodes.leaf(node)
         box = Box([], SPLIT_FILL, count, depth, is_centered=False, edge=edge)
         if leaf is not None:
-            box.lines, box.fill = leaf_lines(tree, leaf, max_terms, digits), fills[leaf]
+            box.lines, box.fill = leaf_lines(tree, leaf, digits), fills[leaf]
             box.is_centered = not says_equations(tree)
         elif max_depth is not None and depth >= max_depth:
             n_splits, n_leaves = nodes.sizes_below(node)
@@ -192,10 +192,10 @@ def condition_lines(words: Phrase) -> list[str]:
     return lines
 
 
-def leaf_lines(tree: Tree, leaf: int, max_terms: int | None, digits: Digits) -> list[str]:
+def leaf_lines(tree: Tree, leaf: int, digits: Digits) -> list[str]:
     """Write the prediction of a leaf."""
     if isinstance(tree, ObliqueTree) and says_equations(tree):
-        return _equation_lines(tree, leaf, max_terms, digits)
+        return _equation_lines(tree, leaf, digits)
     if tree.classes is not None:
         prediction, probability = leaf_class(tree, leaf, digits=digits)
         return [*_wrapped(prediction, 24), probability]
@@ -206,11 +206,9 @@ def leaf_lines(tree: Tree, leaf: int, max_terms: int | None, digits: Digits) -> 
     return [line for text in texts for line in _wrapped(text, 24)]
 
 
-def _equation_lines(
-    tree: ObliqueTree, leaf: int, max_terms: int | None, digits: Digits
-) -> list[str]:
+def _equation_lines(tree: ObliqueTree, leaf: int, digits: Digits) -> list[str]:
     lines: list[str] = []
-    for equation in leaf_equations(tree, leaf, max_terms=max_terms, digits=digits):
+    for equation in leaf_equations(tree, leaf, digits=digits):
         lines += filled(equation.parts())
     left_out = outputs_left_out(tree)
     return [*lines, left_out] if left_out else lines

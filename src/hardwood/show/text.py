@@ -16,13 +16,13 @@ from hardwood.text.condition import Phrase, phrase
 from hardwood.text.formula import Formula, formula
 from hardwood.text.leaf import (
     MAX_OUTPUTS,
-    Equation,
     decision_words,
     function_notes,
     leaf_class,
     leaf_equations,
     leaf_labels,
     leaf_values,
+    linear_leaf_lines,
     outputs_left_out,
     says_equations,
 )
@@ -291,10 +291,8 @@ class _TreeWriter(_Writer):
         if isinstance(tree, PolicyTree) or not says_equations(tree):
             return [_prediction_text(tree, leaf, count, self.digits)]
         assert tree.leaf_weights is not None
-        equations = leaf_equations(tree, leaf, max_terms=self.max_terms, digits=self.digits)
         self._use(tree.leaf_weights[leaf].any(axis=0))
-        self.n_left_out += sum(equation.formula.n_left_out for equation in equations)
-        return _equation_lines(tree, equations, count)
+        return _noted(linear_leaf_lines(tree, leaf, digits=self.digits), count)
 
     def cut(self, node: int) -> str:
         return "... {} and {} not shown".format(*self.nodes.sizes_below(node))
@@ -391,7 +389,9 @@ def leaf_text(
     if not says_equations(tree):
         return _prediction_text(tree, leaf, count, digits)
     equations = leaf_equations(tree, leaf, max_terms=max_terms, digits=digits)
-    return "; ".join(_equation_lines(tree, equations, count))
+    lines = _noted([equation.line() for equation in equations], count)
+    left_out = outputs_left_out(tree)
+    return "; ".join([*lines, left_out] if left_out else lines)
 
 
 def _prediction_text(tree: Tree, leaf: int, count: float | None, digits: Digits) -> str:
@@ -408,12 +408,9 @@ def _prediction_text(tree: Tree, leaf: int, count: float | None, digits: Digits)
     return f"{prediction} ({', '.join(notes)})" if notes else prediction
 
 
-def _equation_lines(tree: ObliqueTree, equations: list[Equation], count: float | None) -> list[str]:
-    """Write the equations of a linear leaf, one per line, and its number of samples."""
-    lines = [equation.line() for equation in equations]
-    lines[0] += "".join(f" ({note})" for note in _count_notes(count))
-    left_out = outputs_left_out(tree)
-    return [*lines, left_out] if left_out else lines
+def _noted(lines: list[str], count: float | None) -> list[str]:
+    """Add the number of samples to the first line of a linear leaf."""
+    return [lines[0] + "".join(f" ({note})" for note in _count_notes(count)), *lines[1:]]
 
 
 def _count_notes(count: float | None) -> list[str]:

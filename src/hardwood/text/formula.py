@@ -7,19 +7,13 @@ average row.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hardwood.text.numbers import Digits, format_digits
-from hardwood.text.terms import (
-    WrittenTerm,
-    check_options,
-    exact_sum,
-    left_out_text,
-    write_terms,
-)
+from hardwood.text.numbers import Digits
+from hardwood.text.scorecard import constant_text, grouped_entries
+from hardwood.text.terms import WrittenTerm, check_options, left_out_text
 
 if TYPE_CHECKING:
     from hardwood.model.views import Term
@@ -68,18 +62,16 @@ def formula(
     value
         The sum if all numbers are at their centers and all indicators are 0.
     max_terms
-        Number of terms to show; ``None`` shows all.
+        Number of terms to show, where the levels of one feature are one term; ``None`` shows all.
     digits
         Significant digits of numbers; "auto": all of short numbers, three of others. ``None``
         writes numbers in full, and dates as seconds.
     """
     check_options(max_terms, digits)
-    shown = terms[:max_terms]
-    written = write_terms(schema, shown, digits)
-    constant = exact_sum([value, *(-term.at_center for term in written)])
-    spread = math.hypot(*(term.importance for term in shown))
+    groups = grouped_entries(schema, [terms], digits)
+    shown = [entry for group in groups[:max_terms] for entry in group]
     return Formula(
-        constant=format_digits(constant, digits, spread=spread if spread > 0 else math.inf),
-        terms=tuple(written),
-        n_left_out=len(terms) - len(shown),
+        constant=constant_text(value, shown, digits),
+        terms=tuple(entry.term(digits) for entry in shown),
+        n_left_out=len(groups[len(groups) if max_terms is None else max_terms :]),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -10,14 +9,17 @@ import numpy as np
 
 from hardwood.text.formula import Formula, formula
 from hardwood.text.numbers import Digits, format_digits
+from hardwood.text.scorecard import grouped_entries, sum_lines, table_lines
 from hardwood.text.terms import label_text, name_text
 
 if TYPE_CHECKING:
     from hardwood.model import ObliqueTree, PolicyTree
+    from hardwood.model.views import LinearLeaf
 
     Tree: TypeAlias = ObliqueTree | PolicyTree
 
 MAX_OUTPUTS = 4
+_TERMS_ON_LINE = 4
 YES = 0.5  # the smallest probability of a predicted label
 
 
@@ -96,6 +98,13 @@ class Equation:
         """Return the equation as one line."""
         return " ".join(self.parts())
 
+    def lines(self) -> list[str]:
+        """Return the equation with one term per line, and the effects of numbers."""
+        head, end = f"{self.left_side or 'value'} =", ""
+        if self.function:
+            head, end = f"{head} {self.function}(", ")"
+        return sum_lines(head, self.formula.constant, self.formula.terms, end)
+
 
 def says_equations(tree: Tree) -> bool:
     """Whether leaves are shown as equations; with a single class there is nothing to compute."""
@@ -103,41 +112,70 @@ def says_equations(tree: Tree) -> bool:
 
 
 def leaf_equations(
-    tree: ObliqueTree, leaf: int, *, max_terms: int | None, digits: Digits
+    tree: ObliqueTree,
+    leaf: int,
+    *,
+    max_terms: int | None = None,
+    max_outputs: int | None = MAX_OUTPUTS,
+    digits: Digits,
 ) -> list[Equation]:
-    """Return the equations of a linear leaf, for the first few outputs.
+    """Return the equations of a linear leaf, for the first few outputs; None for all of them.
 
     With two classes there is one equation, for the probability of the second: the softmax of two
     scores is the logistic function of their difference.
     """
     function = tree.link if tree.link in ("exp", "logistic") else ""
-    views = [tree.linear_leaf(leaf, output) for output in range(min(tree.n_outputs, MAX_OUTPUTS))]
-    left_sides: Iterable[str] = _left_sides(tree)
-    if tree.classes is not None and len(tree.classes) == 2:
-        function, views = "logistic", [replace(views[1], less=0)]
-        left_sides = [f"p({_class_text(tree, 1)})"]
+    views, left_sides = _views(tree, leaf), _left_sides(tree)
+    if len(views) < tree.n_outputs:
+        function, left_sides = "logistic", [f"p({_class_text(tree, 1)})"]
     return [
         Equation(
             left_side,
             function,
             formula(tree.schema, view.terms, view.value, max_terms=max_terms, digits=digits),
         )
-        for left_side, view in zip(left_sides, views, strict=False)
+        for left_side, view in zip(left_sides, views[:max_outputs], strict=False)
     ]
 
 
-def _left_sides(tree: ObliqueTree) -> Iterator[str]:
+def linear_leaf_lines(tree: ObliqueTree, leaf: int, *, digits: Digits) -> list[str]:
+    """Write a linear leaf with all its terms: short equations as lines, others as a scorecard."""
+    equations = leaf_equations(tree, leaf, max_outputs=None, digits=digits)
+    lines = [equation.line() for equation in equations]
+    if max(len(equation.formula.terms) for equation in equations) <= _TERMS_ON_LINE:
+        return lines
+    if len(equations) == 1:
+        return equations[0].lines()
+    views = _views(tree, leaf)
+    groups = grouped_entries(tree.schema, [view.terms for view in views], digits)
+    entries = [entry for group in groups for entry in group]
+    head = {"classification": "score of", "multilabel": "logistic of"}.get(tree.task, "target")
+    head = "exp of" if tree.link == "exp" else head
+    names = [name or "value" for name in _output_names(tree)]
+    return table_lines(head, names, [view.value for view in views], entries, digits)
+
+
+def _views(tree: ObliqueTree, leaf: int) -> list[LinearLeaf]:
+    """Return the score of each output; of two classes, the second relative to the first."""
+    views = [tree.linear_leaf(leaf, output) for output in range(tree.n_outputs)]
+    is_pair = tree.classes is not None and len(views) == 2
+    return [replace(views[1], less=0)] if is_pair else views
+
+
+def _left_sides(tree: ObliqueTree) -> list[str]:
+    frame = {"classification": "score of {}", "multilabel": "p({})"}.get(tree.task, "{}")
+    return [frame.format(name) for name in _output_names(tree)]
+
+
+def _output_names(tree: ObliqueTree) -> list[str]:
+    """Return the names of classes, labels or targets; empty for a single target without a name."""
     if tree.classes is not None:
-        yield from (f"score of {label_text(label)}" for label in tree.classes)
-        return
-    names = tree.target_names
-    for i in range(tree.n_outputs):
-        if tree.task == "multilabel":
-            yield f"p({f'label {i}' if names is None else name_text(names[i])})"
-        elif names is not None:
-            yield name_text(names[i])
-        else:
-            yield "" if tree.n_outputs == 1 else f"output {i}"
+        return [label_text(label) for label in tree.classes]
+    if tree.target_names is not None:
+        return [name_text(name) for name in tree.target_names]
+    if tree.task == "multilabel":
+        return [f"label {i}" for i in range(tree.n_outputs)]
+    return [""] if tree.n_outputs == 1 else [f"output {i}" for i in range(tree.n_outputs)]
 
 
 def outputs_left_out(tree: Tree) -> str:

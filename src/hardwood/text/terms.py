@@ -34,11 +34,24 @@ _NEEDS_QUOTES = ("*", "+", "<", ">", "=", " - ", " if ", " is ", ",", '"')
 
 @dataclass(frozen=True)
 class WrittenTerm:
-    """One term: its sign, ``+`` or ``-``, the rest, and its value for the average row."""
+    """One term of a sum.
+
+    Attributes
+    ----------
+    sign
+        ``+`` or ``-``.
+    text
+        The rest.
+    at_center
+        Its value for the average row.
+    effect
+        The change of the sum over one standard deviation of a number; None if unknown.
+    """
 
     sign: str
     text: str
     at_center: float
+    effect: float | None = None
 
     def __str__(self) -> str:
         return f"{self.sign} {self.text}"
@@ -51,7 +64,7 @@ def write_terms(
     written = []
     for term in terms:
         measure = measure_of(schema, term, digits)
-        weight = _rounded(sign * term.weight * measure.unit, digits)
+        weight = rounded(sign * term.weight * measure.unit, digits)
         at_center = weight * ((term.center - measure.zero) / measure.unit)
         text = _text(abs(weight), term, measure.name, digits)
         written.append(WrittenTerm("-" if weight < 0 else "+", text, at_center))
@@ -79,7 +92,7 @@ def exact_sum(items: list[float]) -> float:
     noise = _NOISE * max(map(abs, items), default=0.0)
     if abs(total) < noise:
         return 0.0
-    if total == 0 or not math.isfinite(total):
+    if noise == 0 or not math.isfinite(total):
         return total
     short = round(total, math.floor(-math.log10(noise)))
     return short if n_digits(short) <= _MOST_DIGITS else total
@@ -118,9 +131,10 @@ def _text(size: float, term: Term, name: str, digits: Digits) -> str:
     return f"({words} if {name} is {what})"
 
 
-def _rounded(value: float, digits: Digits) -> float:
-    rounded = float(format_digits(value, digits))
-    return rounded if math.isfinite(rounded) else value  # 1.797e308 rounds up to infinity
+def rounded(value: float, digits: Digits) -> float:
+    """Return a number as it is written."""
+    written = float(format_digits(value, digits))
+    return written if math.isfinite(written) else value  # 1.797e308 rounds up to infinity
 
 
 def name_text(name: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -153,9 +155,8 @@ def test_linear_leaves_of_several_classes_are_scores() -> None:
     ) in text
     assert "The class with the largest score is predicted" in text
     many = linear("classification", 6, classes=range(6)).to_text()
-    assert "|   score of 3 =" in many
-    assert "|   score of 4 =" not in many
-    assert "|   (+ 2 more classes left out)\n" in many
+    assert many.count("score of 5 =") == 2
+    assert "left out" not in many
     assert "class a (p = 1)" in linear("classification", 1, classes=["a"]).to_text()
 
 
@@ -166,14 +167,80 @@ def test_linear_leaves_of_labels() -> None:
     assert "p(label 0) = logistic(" in linear("multilabel", 1).to_text()
 
 
-def test_linear_leaves_respect_the_number_of_terms_and_digits() -> None:
-    tree = make_tree(1, n_splits=1, n_features=9, task="regression", k=1, linear=True, sparsity=0)
-    leaf = tree.to_text(max_terms=2, digits=2).splitlines()[-3]
-    assert "(+ 7 smaller terms left out)" in leaf
-    assert len(leaf.split("*")) == 3
-    text = tree.to_text(max_terms=2)
-    assert "Terms left out count at the mean" in text
-    assert "left out" not in tree.to_text(max_terms=None)
+def scorecard(schema: Schema, leaf_weights: Any, **options: Any) -> list[str]:
+    """Return the lines of a single linear leaf."""
+    none = np.zeros((0, schema.n_columns))
+    leaf = [leaf_weights]
+    tree = ObliqueTree.of(none, bias=[], leaf_weights=leaf, schema=schema, counts=[60], **options)
+    return tree.to_text().splitlines()[2:]
+
+
+def known(*spreads: float) -> tuple[Feature, ...]:
+    return tuple(
+        Feature(f"x{i}", "numeric", center=10.0, spread=(spread,))
+        for i, spread in enumerate(spreads)
+    )
+
+
+COLOR = Feature("color", "categorical", levels=("red", "green", "blue"), has_missing=True)
+
+
+def test_a_long_sum_is_a_scorecard_with_weights_in_standard_units() -> None:
+    lines = scorecard(
+        Schema((*known(1.0, 2.0, 0.5), COLOR)),
+        [0.5, -1.25, 3.0, 0.8, 0.8, -2.0, -2.0],
+        values=[2.5],
+        target_names="price",
+    )
+    assert lines == [
+        "price =                                     in standard units (n = 60)",
+        "      -20",
+        "    - (2 if color is one of blue, missing)",
+        "    + (0.8 if color is one of red, green)",
+        "    - 1.25*x1                                            -2.5",
+        "    + 3*x2                                               +1.5",
+        "    + 0.5*x0                                             +0.5",
+    ]
+
+
+def test_a_long_sum_with_a_link_is_in_its_parentheses() -> None:
+    lines = scorecard(
+        Schema(known(1.0, 2.0, 3.0, 4.0, 5.0)), [1.0] * 5, values=[0.0], task="regression", link="exp"
+    )
+    assert lines[0].startswith("value = exp(")
+    assert lines[-1] == ")"
+    assert lines[2].split() == ["+", "x4", "+5"]
+
+
+def test_several_long_sums_are_a_table() -> None:
+    weights = [[1.0, 2.0, 0.5, 0.0, 0.5, 0.0, -3.0], [0.0, 1.0, 0.5, 0.0, 0.25, 1.0, -3.0]]
+    schema = Schema((*known(1.0, 1.0, 1.0), COLOR))
+    lines = scorecard(schema, weights, values=[[0.0, 1.0]], target_names=["up", "down"])
+    assert lines == [
+        "target             up  down (n = 60)",
+        "constant          -35   -14",
+        "color is missing   -3    -3",
+        "color is blue             1",
+        "color is green    0.5  0.25",
+        "x1                  2     1",
+        "x0                  1",
+        "x2                0.5   0.5",
+    ]
+    many = scorecard(
+        Schema.numeric(5), np.arange(1.0, 51.0).reshape(10, 5), values=[list(range(10))], task="multilabel"
+    )
+    assert [line.split()[:3] for line in many if "of" in line] == [["logistic", "of", "label"]] * 2
+    assert "label 9" in many[7]
+
+
+def test_linear_leaves_show_all_terms() -> None:
+    for k in (1, 3):
+        tree = make_tree(1, n_splits=1, n_features=9, task="regression", k=k, linear=True, sparsity=0)
+        text = tree.to_text(max_terms=2, digits=2)
+        leaves = text.split("if ")[1].split("Terms left out")[0]
+        assert leaves.count("f8") >= 2
+        assert "f8" in leaves.split("else:")[1]
+        assert "left out" not in tree.to_text(max_terms=None)
 
 
 def test_missing_numbers_of_linear_leaves_are_noted() -> None:

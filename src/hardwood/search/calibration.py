@@ -20,7 +20,7 @@ import numpy as np
 from hardwood.model.edit.recalibration import Recalibration
 from hardwood.model.structure import TaskKind
 
-_PENALTY = 10.0  # lambda: about as many rows as speak for the probabilities as they are
+_PENALTY = 50.0  # lambda: about as many rows speak for the probabilities as they are
 _LEAST_SLOPE = 0.01
 _LEAST_PROBABILITY = 1e-12  # probabilities of 0 count as this
 

@@ -217,7 +217,7 @@ def test_ctrl_c_among_the_finalists_keeps_the_best_so_far(many_rows):
 
 
 def test_oblique_trees_win_on_the_validation_rows_of_a_larger_table(wedges, held_out):
-    model = short(max_trials=10, teacher=None).fit(*wedges)
+    model = short(max_trials=8, teacher=None).fit(*wedges)
     report = model.fit_report_
     assert "scored on 320 others." in report.rows
     assert "TAO" in report.best
@@ -548,6 +548,15 @@ def test_multilabel_and_multioutput_targets(iris):
     )
     assert regressor.fit(X[:, :2], X[:, 2:]).predict(X[:, :2]).shape == (150, 2)
     assert regressor.score(X[:, :2], X[:, 2:]) > 0.6
+
+
+@pytest.mark.parametrize("scoring", ["average_precision", "f1", "neg_brier_score", "roc_auc"])
+def test_a_scorer_by_name_takes_the_second_of_two_texts_as_positive(wedges, scoring):
+    X, y = wedges
+    y = (y == "c").astype(int)
+    numbers = short(max_trials=3, teacher=None, scoring=scoring).fit(X, y)
+    texts = short(max_trials=3, teacher=None, scoring=scoring).fit(X, np.array(["a", "b"])[y])
+    assert texts.fit_report_.score == numbers.fit_report_.score
 
 
 def test_scoring_decides(wedges):

@@ -26,7 +26,6 @@ from hardwood.search.linear_search import LinearSearch
 from hardwood.search.measured import CandidateResult
 from hardwood.search.probabilities import Probabilities
 from hardwood.search.rounded import with_short_means
-from hardwood.search.rounded import with_short_means
 from hardwood.search.scorer import Scorer, losses_of
 from hardwood.search.tree_search import FINAL_RESTARTS, Limits, TreeSearch
 from hardwood.table.split import validation_folds
@@ -47,6 +46,8 @@ _FOLDS = 4
 # the choice.
 _SEARCH_ENTRIES = 6_000_000
 _SEARCH_VALIDATION_ROWS = 20_000
+# Training entries that linear trees are compared on; the chosen one is grown from more.
+_LINEAR_ENTRIES = 1_000_000
 _LAST_SWEEPS = 3
 
 
@@ -105,7 +106,6 @@ class BestTree(Learner):
         """
         self._check_leaves()
         check_teacher(self.teacher, task.kind)
-        task = with_short_means(task)
         task = with_short_means(task)
         scorer = Scorer.of(task.kind, task.classes, self.scoring)
         folds = _folds(task, run.seed)
@@ -183,13 +183,15 @@ class BestTree(Learner):
         )
 
     def _frontier_search(self, task: Task, run: Run, oblique: TreeSearch) -> FrontierSearch:
+        most = max(1, _LINEAR_ENTRIES // task.schema.n_columns)
+        folds = [replace(fold, train=fold.train[:most]) for fold in oblique.folds]
         linear = LinearSearch(
-            oblique.folds,
+            folds,
             run,
             self.max_depth,
             self.max_leaves,
             self.max_terms,
-            oblique.finish_ratio,
+            (len(task.train) + len(task.valid)) / len(folds[0].train),
         )
         return FrontierSearch(
             task,

@@ -40,7 +40,9 @@ from hardwood.search.tree_search import FINAL_RESTARTS, TreeSearch
 from hardwood.text.numbers import format_number, plural
 
 _CLEARLY = 2.0  # standard errors that an oblique tree may be worse before the search gives it up
-_FRONTIER_GROWTHS = 1  # learners of linear trees that the frontier has, at least
+_INTERRUPTED = "Not fitted to all rows: the fit was interrupted."
+_SAFE_SHARE = 0.7  # of the time left, for a tree of more rows than the search had
+_WORTH_MORE = 1.5  # times the rows of the first fold
 _OBLIQUE_TRIALS = 3  # of oblique trees, reinforced ones among them, before that is asked
 
 Finish = Callable[[TreeSearch, CandidateResult, Task, int], tuple[ObliqueTree, str]]
@@ -134,7 +136,7 @@ class FrontierSearch:
         assert self.oblique is not None
         self.oblique.trials = self._trials
         self.oblique.rival = self._best_linear.losses
-        self.oblique.reserve = _FRONTIER_GROWTHS * self.linear.finish_seconds
+        self.oblique.reserve = self.linear.reserved_seconds
         self.oblique.on_trial = (*self.oblique.on_trial, self._gives_up)
         self.oblique.run()
         self.interrupted = self.oblique.interrupted
@@ -279,21 +281,33 @@ class FrontierSearch:
             return self.finish(self.oblique, tree.result, self.task, FINAL_RESTARTS)
         assert isinstance(tree, SizedTree)
         learner = self._learner_of(tree)
-        note = "Refitted on all rows."
-        if self.interrupted:
-            note = "Not fitted to all rows: the fit was interrupted."
-            growths[learner] = self._first_growth(learner)
-        elif not self.run.clock.has(self.linear.finish_seconds):
-            note = "Not fitted to all rows: there was no time left."
-            growths[learner] = self._first_growth(learner)
-        else:
+        note, rows = self._rows_in_time(learner)
+        if rows is not None:
             try:
-                growths[learner] = self.linear.grown(learner, self._all_rows)
+                growths[learner] = self.linear.grown(learner, rows)
             except KeyboardInterrupt:
-                self.interrupted = True
-                note = "Not fitted to all rows: the fit was interrupted."
-                growths[learner] = self._first_growth(learner)
+                self.interrupted, note = True, _INTERRUPTED
+        if learner not in growths:
+            growths[learner] = self._first_growth(learner)
         return growths[learner].tree(tree.n_leaves, tree.terms), note
+
+    def _rows_in_time(self, learner: LinearTree) -> tuple[str, Task | None]:
+        """Return the rows that a linear tree can be grown from in the time left, and a note.
+
+        None if they are hardly more than those of the first fold.
+        """
+        if self.interrupted:
+            return _INTERRUPTED, None
+        all_rows, needed = self._all_rows, self.linear.finish_seconds(learner)
+        if self.run.clock.has(needed):
+            return "Refitted on all rows.", all_rows
+        n_rows = len(all_rows.train)
+        n_taken = int(n_rows * _SAFE_SHARE * max(self.run.clock.left, 0.0) / needed)
+        if n_taken < _WORTH_MORE * len(self.linear.folds[0].train):
+            return "Not fitted to all rows: there was no time left.", None
+        sample = np.random.default_rng(self.run.seed).permutation(all_rows.train)[:n_taken]
+        note = f"Refitted on {n_taken:,} of {n_rows:,} rows: there was no time for more."
+        return note, replace(all_rows, train=np.sort(sample))
 
     def _first_growth(self, learner: LinearTree) -> Growth:
         return next(s.growths[0] for s in self.linear.settings if s.learner is learner)
@@ -346,7 +360,7 @@ class FrontierSearch:
         assert isinstance(tree, SizedTree)
         learner = self._learner_of(tree)
         if learner not in growths:
-            if not self.run.clock.has(self.linear.finish_seconds):
+            if not self.run.clock.has(self.linear.finish_seconds(learner)):
                 return None
             try:
                 growths[learner] = self.linear.grown(learner, self._all_rows)

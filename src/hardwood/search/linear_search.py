@@ -40,6 +40,7 @@ _LINEAR_SHARE = 0.3  # of the time limit: after it no further setting begins
 _PATIENT_SECONDS = 600.0
 _NEWTON_STEPS = 8
 _OPERATIONS_PER_SECOND = 2e9
+_LEAST_GAIN = 3.0  # times the rows of a fold: what the last tree should at least be grown from
 _MARGIN = 1.5  # how much longer a growth may take than the last one
 
 OnSetting = Callable[["Setting"], bool]
@@ -94,7 +95,7 @@ class LinearSearch:
     max_terms: int | None = None
     n_finish: float = 1.0
     settings: list[Setting] = field(default_factory=list)
-    _seconds_per_growth: float = 0.0
+    _seconds: dict[LinearTree, float] = field(default_factory=dict)
 
     def run_all(self, on_setting: OnSetting) -> None:
         """Try settings until the time is up, or the callback says so."""
@@ -108,10 +109,18 @@ class LinearSearch:
         """All trees that were measured, with their learners."""
         return [(s.learner, tree) for s in self.settings for tree in s.trees]
 
+    def finish_seconds(self, learner: LinearTree) -> float:
+        """Estimate the time to grow this learner's tree from all rows."""
+        return self._seconds.get(learner, 0.0) * self.n_finish
+
     @property
-    def finish_seconds(self) -> float:
-        """What it will probably take to grow a tree from all rows."""
-        return self._seconds_per_growth * self.n_finish
+    def reserved_seconds(self) -> float:
+        """Time to keep for growing a tree from all rows, or from a few times those of a fold."""
+        return self._longest * min(self.n_finish, _LEAST_GAIN)
+
+    @property
+    def _longest(self) -> float:
+        return max(self._seconds.values(), default=0.0)
 
     def grown(self, learner: LinearTree, task: Task) -> Growth:
         """Grow a tree from all rows of a task, to the end even if the time is up."""
@@ -198,9 +207,9 @@ class LinearSearch:
         return self.run.clock.spent > _LINEAR_SHARE * self.run.clock.limit
 
     def _has_time(self) -> bool:
-        clock = self.run.clock
-        needed = self._seconds_per_growth * len(self.folds) * _MARGIN + self.finish_seconds
-        return clock.has(needed)
+        """Whether another setting as long as the longest so far would leave time to finish."""
+        needed = self._longest * len(self.folds) * _MARGIN + self.reserved_seconds
+        return self.run.clock.has(needed)
 
     def _tried(self, learner: LinearTree, look: Setting | None = None) -> Setting:
         """Measure a learner on all folds; a look has the first of them."""
@@ -232,8 +241,7 @@ class LinearSearch:
                 losses.setdefault((n_leaves, terms), []).append(lost)
                 shapes.setdefault((n_leaves, terms), growth.shape(n_leaves, terms))
         seconds = self.run.clock.spent - begun
-        if learner.max_terms != 0 and learner.max_leaves > 1:
-            self._seconds_per_growth = max(self._seconds_per_growth, seconds / len(folds))
+        self._seconds[learner] = seconds / len(folds)
         kind: TreeKind = "constant" if learner.max_terms == 0 else "linear"
         trees = tuple(
             SizedTree(kind, key[0], *shapes[key], np.concatenate(parts), terms=key[1])

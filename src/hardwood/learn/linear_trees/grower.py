@@ -181,7 +181,8 @@ class Grower:
         from hardwood import _native
 
         rows, least = node.rows, self._config.min_samples_leaf
-        if self._count[rows].sum() < 2 * least or node.depth == self._config.max_depth:
+        is_whole = self._config.max_leaves == 1 or node.depth == self._config.max_depth
+        if is_whole or self._count[rows].sum() < 2 * least:
             return 0.0, None
         P, columns = self._moving_model(node)
         X = self._X[np.ix_(rows, columns)]

@@ -203,7 +203,7 @@ function leafStrip(tree, node) {
   const leaf = node - tree.nSplits;
   if (hasGroups()) strip.append(...classStrip(tree, node, width, height));
   else if (tree.task === "multilabel")
-    strip.append(...labelBars(leafValues(tree, leaf), width, height));
+    strip.append(...labelBars(linked(leafValues(tree, leaf), tree.link), width, height));
   else if (tree.histograms?.leafTargets)
     strip.append(...targetBars(tree, leaf, state.shade, width, height));
   return strip;

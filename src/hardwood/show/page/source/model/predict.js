@@ -113,7 +113,7 @@ function pathOf(model, tree, encoded) {
 /** Outputs of a leaf for a row: (k) probabilities, values, or scores. */
 function leafOutputs(model, tree, leaf, encoded) {
   const k = tree.nOutputs;
-  const outputs = tree.values.slice(leaf * k, (leaf + 1) * k);
+  const outputs = Float64Array.from(tree.values.subarray(leaf * k, (leaf + 1) * k)); // sums follow
   if (!tree.leafWeights) return outputs;
   for (let o = 0; o < k; o++) {
     const offset = (leaf * k + o) * tree.nColumns;

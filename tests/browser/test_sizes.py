@@ -238,3 +238,23 @@ def test_a_tree_that_was_put_in_place_is_shown_alone(numbers, open_page):
         assert reader.shown_nodes() == {0}
     finally:
         model.tree_ = chosen
+
+
+def test_what_the_terms_add_for_a_row_explains_its_prediction(open_page):
+    X, y = table()
+    model = TreeRegressor(max_leaves=1, **QUICK).fit(X, y)
+    reader = open_page(model.show(X=X, y=y))
+    reader.page.click("#tab-row")
+    sums = []
+    for _ in range(5):
+        reader.page.click("#row-after")
+        sums.append(
+            reader.evaluate(
+                """() => leafTerms(currentTree(), 0, 0)
+              .reduce((sum, { column, weight }) => sum + weight * columnValue(column), 0)"""
+            )
+        )
+    rest = model.predict(X[:5]) - sums
+    np.testing.assert_allclose(rest, rest[0], atol=1e-5)  # the constant of the equation
+    reader.page.click("#tab-node")
+    assert reader.texts("#panel-node .terms-table thead th")[-1] == "this row"

@@ -345,6 +345,13 @@ def test_a_forest_has_a_summary_and_its_trees(open_page):
         ("shareText(0.18)", "18.0 %"),
         ("shareText(1)", "100 %"),
         ("shareText(0.0001)", "< 0.1 %"),
+        ("modelText(0.1 + 0.2)", "0.3"),
+        ("modelText(-12345.6789)", "\u221212345.6789"),
+        ("modelText(1.5e-7)", "1.5e\u22127"),
+        ("modelText(1 / 3)", "0.333"),
+        ("probabilityText(0.9982)", "99.82 %"),
+        ("probabilityText(0.7)", "70 %"),
+        ("probabilityText(1 / 3)", "33.3 %"),
     ],
 )
 def test_numbers_have_minus_signs_and_do_not_break(page, open_page, script, text):

@@ -358,6 +358,14 @@ def test_every_script_is_in_the_page_and_none_is_left_over():
     assert scripts == set(document.SCRIPTS)
 
 
+@pytest.mark.parametrize("k", [2, 6])
+def test_equations_of_leaves_have_all_terms_of_all_outputs(k):
+    tree = make_tree(1, n_splits=1, n_features=20, k=k, linear=True, sparsity=0)
+    for lines in content_of(tree)["trees"][0]["equations"]:
+        assert len(lines) == (1 if k == 2 else k)
+        assert all(line.count("*") == 20 for line in lines)
+
+
 def test_a_page_is_small():
     rng = np.random.default_rng(0)
     m, p = 511, 50

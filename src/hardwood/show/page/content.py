@@ -22,7 +22,7 @@ from hardwood.show.page.rows import DataRows
 from hardwood.show.page.sizes import Sizes, sizes_content
 from hardwood.show.text import summary
 from hardwood.text.condition import Axis, Phrase, phrase
-from hardwood.text.leaf import leaf_equations, outputs_left_out, says_equations
+from hardwood.text.leaf import leaf_equations, says_equations
 from hardwood.text.terms import label_text, name_text
 
 if TYPE_CHECKING:
@@ -219,10 +219,8 @@ def _equations(tree: ObliqueTree) -> list[list[str]] | None:
     """Return linear leaves as text."""
     if not says_equations(tree):
         return None
-    left_out = outputs_left_out(tree)
     return [
-        [e.line() for e in leaf_equations(tree, leaf, max_terms=MAX_TERMS, digits="auto")]
-        + ([left_out] if left_out else [])
+        [e.line() for e in leaf_equations(tree, leaf, max_outputs=None, digits="auto")]
         for leaf in range(tree.n_leaves)
     ]
 

@@ -16,6 +16,19 @@ function numberText(value, digits = 4, spread = Infinity) {
   return minusSign(withoutZeros(value.toFixed(decimals)));
 }
 
+/** Write a number of the model: in full if it has at most nine digits, else with three or more. */
+function modelText(value, spread = Infinity) {
+  const short = Number(value.toPrecision(9));
+  const isShort = Math.abs(value - short) <= 1e-14 * Math.abs(value);
+  return isShort ? minusSign(String(short).replace("e+", "e")) : numberText(value, 3, spread);
+}
+
+/** Write a probability as a percentage: that of a leaf in full if it is short. */
+function probabilityText(value) {
+  const percent = Number((100 * value).toPrecision(7));
+  return Math.abs(percent - 100 * value) <= 1e-12 ? `${modelText(percent)} %` : shareText(value);
+}
+
 function withoutZeros(text) {
   return text.includes(".") ? text.replace(/0+$/, "").replace(/\.$/, "") : text;
 }

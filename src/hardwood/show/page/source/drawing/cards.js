@@ -71,14 +71,14 @@ function valueText(value, output) {
   const { low, high } = model.colors;
   const spread =
     output < low.length && model.task === "regression" ? high[output] - low[output] : Infinity;
-  return numberText(value, 3, spread);
+  return modelText(value, spread);
 }
 
 /** The probability of a leaf's class, if it has one. */
 function leafShareText(tree, leaf) {
   if (tree.task !== "classification" || tree.equations) return "";
   const outputs = leafValues(tree, leaf);
-  return shareText(outputs[predictedClass(outputs)]);
+  return probabilityText(outputs[predictedClass(outputs)]);
 }
 
 /** The description of a node, for screen readers. */

@@ -70,7 +70,7 @@ function termRows(tree, split, terms, added) {
   return terms.map(({ column, weight, push }) => {
     const what = model.columns[column];
     const bars = [divergingBar(push / largest)];
-    const figures = [numberText(Math.sign(factor) * weight, 3)];
+    const figures = [modelText(Math.sign(factor) * weight)];
     if (added) {
       bars.push(divergingBar(added[column] / mostAdded, "of-row"));
       figures.push(numberText(factor * added[column], 3));
@@ -124,7 +124,7 @@ function outputTable(of, outputs) {
     const isShare = of.task !== "regression";
     const color = hasGroups() ? groupClass(model.colors.groupOfClass[o]) : "";
     const bar = isShare ? plainBar(value, color) : divergingBar(value / largest);
-    const text = isShare ? shareText(value) : valueText(value, o);
+    const text = isShare ? probabilityText(value) : valueText(value, o);
     return barRow(nameElement(model.outputs[o]), [bar], [text], { title: String(value) });
   });
   return tableParts("output-table", [], rows, OUTPUTS_AT_FIRST);
@@ -159,7 +159,7 @@ function leafTermTable(tree, leaf, output) {
   const largest = largestSize(terms.map(({ push }) => push));
   const rows = terms.map(({ column, weight, push }) => {
     const name = nameElement(columnName(model.columns[column]));
-    const figures = [numberText(weight, 3)];
+    const figures = [modelText(weight)];
     if (isOnPath) figures.push(numberText(weight * columnValue(column), 3));
     return barRow(name, [divergingBar(push / largest)], figures);
   });

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from hardwood.cli import options as opt
 from hardwood.cli.errors import CommandError
@@ -11,6 +11,7 @@ from hardwood.cli.evaluate import check_plot
 from hardwood.cli.output import draw, draw_report, print_json, print_text
 from hardwood.cli.read import hard_form, open_model
 from hardwood.text.numbers import plural
+from hardwood.text.terms import MAX_TERMS
 
 if TYPE_CHECKING:
     from hardwood.model.base import Model
@@ -21,7 +22,17 @@ _OF_ALL_TREES = ("table", "table_rows", "training_rows", "test_rows", "resolved"
 
 def describe(
     model: opt.ModelFile,
-    terms: Annotated[int, opt.count("Number of terms to show per split, largest first.")] = 4,
+    terms: Annotated[
+        int, opt.count("Number of terms to show per split, largest first.")
+    ] = MAX_TERMS,
+    depth: Annotated[
+        int | None,
+        opt.count("Number of levels to show.", low=0, default="30, in at most 1,000 lines"),
+    ] = None,
+    node: Annotated[
+        int,
+        opt.count("Split to begin with: where the text ends early, it names them.", low=0),
+    ] = 0,
     tree: Annotated[
         int | None,
         opt.count("Describe only this tree of a forest; the first is 1."),
@@ -50,7 +61,8 @@ def describe(
         draw(_drawable(shown, model), plot, max_terms=terms)
     if curves is not None and learned is not None:
         draw_report(learned, curves)
-    report = report_on(shown, max_terms=terms)
+    levels: Any = "auto" if depth is None else depth
+    report = report_on(shown, max_terms=terms, max_depth=levels, node=node)
     if as_json:
         print_json(report.to_dict() | {"picture": plot, "curves_picture": curves})
         return

@@ -24,6 +24,7 @@ from hardwood.report.resampling import Score
 from hardwood.text.blocks import TextTable
 from hardwood.text.numbers import format_number, plural
 from hardwood.text.report import picture_format, to_json_value, write_figure
+from hardwood.text.terms import MAX_TERMS
 
 if TYPE_CHECKING:
     from hardwood.cli.fit import Dataset
@@ -101,7 +102,7 @@ def check_drawable(path: Path) -> None:
         raise CommandError(f"{path}: unknown image format; use {', '.join(sorted(known))}.")
 
 
-def draw(tree: Any, path: Path, max_terms: int = 4) -> None:
+def draw(tree: Any, path: Path, max_terms: int = MAX_TERMS) -> None:
     """Draw a model that has `plot` to a file, completely or not at all."""
     _write(lambda: tree.plot(max_terms=max_terms).get_figure(), path)
 

@@ -30,6 +30,7 @@ from hardwood.text.blocks import Block, Text, TextTable
 from hardwood.text.frames import columns_of
 from hardwood.text.numbers import Digits, format_number, plural
 from hardwood.text.report import Report
+from hardwood.text.terms import MAX_TERMS
 
 if TYPE_CHECKING:
     from hardwood.text.report import Tables
@@ -121,7 +122,7 @@ class TreePath(Report):
     leaf_text: str
     outputs: tuple[float, ...]
     prediction: Any
-    max_terms: int | None = 4
+    max_terms: int | None = MAX_TERMS
 
     def __len__(self) -> int:
         return len(self.decisions)
@@ -263,7 +264,12 @@ class ForestPath(Report):
 
 
 def path(
-    model: Any, x: Any, *, X: Any = None, max_terms: int | None = 4, digits: Digits = "auto"
+    model: Any,
+    x: Any,
+    *,
+    X: Any = None,
+    max_terms: int | None = MAX_TERMS,
+    digits: Digits = "auto",
 ) -> TreePath | ForestPath:
     """List the decisions that lead to the prediction for a row.
 

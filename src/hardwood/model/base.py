@@ -6,7 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from hardwood.model.structure import Array, Label, Link, TaskKind
 from hardwood.model.views import WeightColumn, columns_of
 from hardwood.table import Schema, encode_row
 from hardwood.text.numbers import plural
+from hardwood.text.terms import MAX_TERMS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,8 +54,8 @@ class Model(ABC):
     task: TaskKind
     classes: tuple[Label, ...] | None
     target_names: tuple[str, ...] | None
-    _record: str
     decision_weights: np.ndarray | None = None
+    _record: str
 
     __hash__ = None  # type: ignore[assignment]  # equality by value over arrays; nothing to gain
 
@@ -335,9 +336,10 @@ class Model(ABC):
     def to_text(
         self,
         *,
-        max_depth: int | None = None,
-        max_terms: int | None = 4,
+        max_depth: int | Literal["auto"] | None = "auto",
+        max_terms: int | None = MAX_TERMS,
         digits: Digits = "auto",
+        node: int = 0,
     ) -> str:
         """Return the model as readable text.
 
@@ -348,18 +350,21 @@ class Model(ABC):
         Parameters
         ----------
         max_depth
-            Number of levels to show; deeper nodes are only counted. ``None`` shows all.
+            Number of levels to show; deeper nodes are only counted. ``"auto"``: at most 30, and as
+            many as fit into about 1,000 lines. ``None`` shows all.
         max_terms
             Number of terms to show per split, the largest first; the text says how many are left
             out. ``None`` shows all. Linear leaves always show all of theirs.
         digits
             Significant digits. By default, numbers of at most nine digits are written in full and
             others with three digits; ``None`` writes all in full, and dates as seconds.
+        node
+            Number of the split to begin with; the text gives the numbers of those not shown.
         """
         from hardwood.show.text import tree_text
 
         tree: Any = self  # kinds with a single tree
-        return tree_text(tree, max_depth=max_depth, max_terms=max_terms, digits=digits)
+        return tree_text(tree, max_depth=max_depth, max_terms=max_terms, digits=digits, node=node)
 
     def show(
         self,
@@ -511,7 +516,7 @@ class SingleTree(Model):
         ax: Axes | None = None,
         *,
         max_depth: int | None = 4,
-        max_terms: int | None = 4,
+        max_terms: int | None = MAX_TERMS,
         digits: Digits = "auto",
         fontsize: float = 9.0,
     ) -> Axes:
@@ -533,12 +538,12 @@ class Ensemble(Model):
 
     combine: str
 
-    def to_text(
+    def to_text(  # type: ignore[override]  # nodes are numbered tree by tree
         self,
         *,
         max_trees: int | None = 3,
-        max_depth: int | None = None,
-        max_terms: int | None = 4,
+        max_depth: int | Literal["auto"] | None = "auto",
+        max_terms: int | None = MAX_TERMS,
         digits: Digits = "auto",
     ) -> str:
         """Return the model as readable text.

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from hardwood.text.terms import MAX_TERMS
+
 if TYPE_CHECKING:
     from hardwood.model.kinds.policy_tree import PolicyTree
     from hardwood.model.kinds.tree import ObliqueTree
@@ -158,10 +160,10 @@ class Split(_WeightedSum):
 
     @property
     def condition(self) -> str:
-        """The condition as text, with its four largest terms."""
+        """The condition as text, with its twelve largest terms."""
         return self.describe()
 
-    def describe(self, *, max_terms: int | None = 4, digits: Digits = "auto") -> str:
+    def describe(self, *, max_terms: int | None = MAX_TERMS, digits: Digits = "auto") -> str:
         """Return the condition as text; ``None`` shows all terms, or numbers in full."""
         from hardwood.text.condition import condition
 
@@ -198,7 +200,7 @@ class Branch(_WeightedSum):
         """Weighted number of training samples that took this branch, if known."""
         return _count(self.tree, self.node)
 
-    def describe(self, *, max_terms: int | None = 4, digits: Digits = "auto") -> str:
+    def describe(self, *, max_terms: int | None = MAX_TERMS, digits: Digits = "auto") -> str:
         """Return the score as text; ``None`` shows all terms, or numbers in full."""
         return self._formula(self.bias, max_terms, digits)
 
@@ -238,10 +240,10 @@ class PolicySplit:
 
     @property
     def condition(self) -> str:
-        """The split as text, with the four largest terms of each score."""
+        """The split as text, with the twelve largest terms of each score."""
         return self.describe()
 
-    def describe(self, *, max_terms: int | None = 4, digits: Digits = "auto") -> str:
+    def describe(self, *, max_terms: int | None = MAX_TERMS, digits: Digits = "auto") -> str:
         """Return the split as one line: a condition for two branches, or all scores."""
         from hardwood.show.text import split_line
 
@@ -289,10 +291,10 @@ class LinearLeaf(_WeightedSum):
 
     @property
     def formula(self) -> str:
-        """The score as text, with its four largest terms."""
+        """The score as text, with its twelve largest terms."""
         return self.describe()
 
-    def describe(self, *, max_terms: int | None = 4, digits: Digits = "auto") -> str:
+    def describe(self, *, max_terms: int | None = MAX_TERMS, digits: Digits = "auto") -> str:
         """Return the score as text; ``None`` shows all terms, or numbers in full."""
         return self._formula(self.value, max_terms, digits)
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from hardwood.model.base import Ensemble, Model, model_of
 from hardwood.model.files.container import METADATA_KEY
@@ -18,11 +18,11 @@ from hardwood.text.blocks import Block, Text, TextTable
 from hardwood.text.frames import columns_of
 from hardwood.text.numbers import format_bytes, format_percent, plural
 from hardwood.text.report import Report
+from hardwood.text.terms import MAX_TERMS
 
 if TYPE_CHECKING:
     from hardwood.text.report import Tables
 
-MAX_TERMS = 4
 _MAX_TREES_LISTED = 10
 _MAX_FEATURES_LISTED = 10
 
@@ -73,8 +73,8 @@ class Description(Report):
     ----------
     model
         The model.
-    max_terms
-        Terms per split that the text shows.
+    max_terms, max_depth, node
+        Terms per split and levels that the text shows, and the split that it begins with.
     features
         Every feature with its use and importance, the most important first.
     n_weights
@@ -85,6 +85,8 @@ class Description(Report):
 
     model: Model
     max_terms: int | None
+    max_depth: int | Literal["auto"] | None
+    node: int
     features: tuple[FeatureUse, ...]
     n_weights: int
     file: FileFacts
@@ -103,8 +105,11 @@ class Description(Report):
         ]
 
     def _tree_text(self) -> Text:
-        lines = self.model.to_text(max_terms=self.max_terms).splitlines()[1:]
+        lines = self._text(self.max_terms).splitlines()[1:]
         return Text("\n".join(lines).strip("\n"))
+
+    def _text(self, max_terms: int | None) -> str:
+        return self.model.to_text(max_terms=max_terms, max_depth=self.max_depth, node=self.node)
 
     def _trees_grid(self) -> TextTable:
         trees = _trees(self.model)
@@ -188,7 +193,7 @@ class Description(Report):
         return {
             "splits": [tree.split(i).describe(max_terms=None) for i in tree.split_numbers],
             "terms": [_terms(tree, i) for i in tree.split_numbers],
-            "text": tree.to_text(max_terms=None),
+            "text": self._text(max_terms=None),
         }
 
     def _trees_content(self) -> dict[str, Any]:
@@ -208,7 +213,13 @@ class Description(Report):
         return tables | ({"terms": _columns(terms)} if terms else {})
 
 
-def describe(model: Any, *, max_terms: int | None = MAX_TERMS) -> Description:
+def describe(
+    model: Any,
+    *,
+    max_terms: int | None = MAX_TERMS,
+    max_depth: int | Literal["auto"] | None = "auto",
+    node: int = 0,
+) -> Description:
     """Describe a model.
 
     Parameters
@@ -218,6 +229,9 @@ def describe(model: Any, *, max_terms: int | None = MAX_TERMS) -> Description:
     max_terms
         Number of terms to show per split, the largest first; None for all. JSON and data frames
         always have all terms.
+    max_depth, node
+        Number of levels to show, and the split to begin with, of a single tree: see
+        `hardwood.ObliqueTree.to_text`.
 
     Returns
     -------
@@ -229,6 +243,8 @@ def describe(model: Any, *, max_terms: int | None = MAX_TERMS) -> Description:
     return Description(
         model=model,
         max_terms=max_terms,
+        max_depth=max_depth,
+        node=node,
         features=tuple(feature_use(model)),
         n_weights=model.n_weights,
         file=_file_facts(model),

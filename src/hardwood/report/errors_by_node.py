@@ -9,12 +9,13 @@ import numpy as np
 
 from hardwood.model.paths import parents_of, sums_of
 from hardwood.report.scored_rows import ScoredRows
+from hardwood.text.numbers import plural
 
 if TYPE_CHECKING:
     from hardwood.model import ObliqueTree
 
-_MAX_TERMS = 3
 _MAX_OF_FOREST = 50  # leaves, and splits, to keep for a forest
+_MAX_CONDITIONS = 30  # of a path, those nearest to its node
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,8 @@ class NodeErrors:
     share_of_loss
         Share of the total loss; NaN where there is no loss.
     path
-        Conditions that these rows satisfy, from the root down.
+        Conditions that these rows satisfy, from the root down. Of more than 30, the last 30, and
+        how many are left out.
     condition
         Condition of a split. Empty for a leaf.
     """
@@ -94,9 +96,10 @@ def errors_by_node(
             kinds[node < m].append(entry)
     limit = _MAX_OF_FOREST if rows.model.is_ensemble else None
     found = []
+    places = [_Places(tree) for tree in trees]
     for entries in kinds:
         first = sorted(entries, key=lambda entry: -entry[0])[:limit]
-        found.append(tuple(_node(trees, rows.model.is_ensemble, entry) for entry in first))
+        found.append(tuple(_node(places, rows.model.is_ensemble, entry) for entry in first))
     return found[0], found[1]
 
 
@@ -111,31 +114,48 @@ def _by_node(
     return amounts[0], amounts[1]
 
 
-def _node(trees: tuple[Any, ...], in_forest: bool, entry: tuple[Any, ...]) -> NodeErrors:
+def _node(places: list[_Places], in_forest: bool, entry: tuple[Any, ...]) -> NodeErrors:
     _, number, node, count, of_count, loss, of_loss = entry
-    tree = trees[number - 1]
-    m = tree.n_splits
+    place = places[number - 1]
+    m = place.tree.n_splits
     return NodeErrors(
         tree=number if in_forest else None,
         node=node if node < m else node - m,
-        depth=int(tree.node_depths[node]),
+        depth=int(place.tree.node_depths[node]),
         rows=float(count),
         share_of_rows=float(count / of_count),
         loss=float(loss / count),
         share_of_loss=float(loss / of_loss),
-        path=_path(tree, node),
-        condition=tree.split(node).describe(max_terms=_MAX_TERMS) if node < m else "",
+        path=place.path(node),
+        condition=place.condition(node) if node < m else "",
     )
 
 
-def _path(tree: ObliqueTree, node: int) -> tuple[str, ...]:
-    """Conditions from the root to a node, splits numbered before leaves."""
-    parents = parents_of(tree.children)
-    conditions: list[str] = []
-    while (parent := int(parents[node])) >= 0:
-        split = tree.split(parent)
-        child = node if node < tree.n_splits else ~(node - tree.n_splits)
-        condition = split.describe(max_terms=_MAX_TERMS)
-        conditions.append(condition if split.right == child else f"not ({condition})")
-        node = parent
-    return tuple(reversed(conditions))
+class _Places:
+    """The nodes of a tree in words; splits are numbered before leaves."""
+
+    def __init__(self, tree: ObliqueTree) -> None:
+        self.tree = tree
+        self.parents = parents_of(tree.children)
+        self.conditions: dict[int, str] = {}  # each is in the paths of all nodes below
+
+    def condition(self, split: int) -> str:
+        if split not in self.conditions:
+            self.conditions[split] = self.tree.split(split).describe()
+        return self.conditions[split]
+
+    def path(self, node: int) -> tuple[str, ...]:
+        """Conditions from the root to a node."""
+        tree, depth = self.tree, int(self.tree.node_depths[node])
+        conditions: list[str] = []
+        for _ in range(min(depth, _MAX_CONDITIONS)):
+            parent = int(self.parents[node])
+            child = node if node < tree.n_splits else ~(node - tree.n_splits)
+            condition = self.condition(parent)
+            goes_right = tree.split(parent).right == child
+            conditions.append(condition if goes_right else f"not ({condition})")
+            node = parent
+        left_out = depth - len(conditions)
+        if left_out:
+            conditions.append(f"(+ {plural(left_out, 'condition')} nearer to the root left out)")
+        return tuple(reversed(conditions))

@@ -30,7 +30,7 @@ from hardwood.text.leaf import (
     says_equations,
 )
 from hardwood.text.numbers import Digits
-from hardwood.text.terms import check_options, left_out_text
+from hardwood.text.terms import MAX_TERMS, check_options, left_out_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -87,7 +87,7 @@ def plot_tree(
     ax: Axes | None = None,
     *,
     max_depth: int | None = 4,
-    max_terms: int | None = 4,
+    max_terms: int | None = MAX_TERMS,
     digits: Digits = "auto",
     fontsize: float = 9.0,
 ) -> Axes:

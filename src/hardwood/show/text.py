@@ -7,11 +7,12 @@ relative to the first, whose score is 0, because only differences matter.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 from hardwood.model import LatentTreeModel, ObliqueForest, ObliqueTree, PolicyTree, TreeEnsemble
+from hardwood.parameters import integer
 from hardwood.text.condition import Phrase, phrase
 from hardwood.text.formula import Formula, formula
 from hardwood.text.leaf import (
@@ -27,7 +28,7 @@ from hardwood.text.leaf import (
     says_equations,
 )
 from hardwood.text.numbers import Digits, format_digits, format_quantity, plural
-from hardwood.text.terms import check_options, name_text
+from hardwood.text.terms import MAX_TERMS, check_options, name_text
 
 if TYPE_CHECKING:
     from hardwood.model.views import Branch, PolicySplit, Split
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 Tree: TypeAlias = ObliqueTree | PolicyTree
 Trees: TypeAlias = ObliqueForest | TreeEnsemble
 
+MAX_LINES = 1_000
+MAX_LEVELS = 30
 _INDENT = "|   "
 _MAX_CENTERS = 8
 _COMBINATIONS = {"mean": "mean", "vote": "votes", "sum": "sum"}
@@ -48,6 +51,10 @@ _MANY_BRANCHES = (
     "A row takes the branch with the largest score; the softmax of the scores gives "
     "their probabilities."
 )
+_PARTS_NOT_SHOWN = (
+    "What is not shown: to_text(node=N), or hardwood describe --node N, begins at node N;\n"
+    "max_depth=None, or --depth N, shows more levels."
+)
 _TWO_BRANCHES = (
     "Where a condition reads w.x >= t, its 'if' has the probability 1 / (1 + exp(t - w.x)). A\n"
     "condition on a single number is divided by its weight; multiply by it first."
@@ -57,9 +64,10 @@ _TWO_BRANCHES = (
 def tree_text(
     tree: Tree | LatentTreeModel,
     *,
-    max_depth: int | None = None,
-    max_terms: int | None = 4,
+    max_depth: int | Literal["auto"] | None = "auto",
+    max_terms: int | None = MAX_TERMS,
     digits: Digits = "auto",
+    node: int = 0,
 ) -> str:
     """Write a tree of any kind; arguments as in :meth:`hardwood.ObliqueTree.to_text`."""
     check_options(max_terms, digits)
@@ -68,8 +76,12 @@ def tree_text(
         writer = _LatentWriter(tree, max_terms, digits)
     else:
         writer = _TreeWriter(tree, max_terms, digits)
-    lines = [summary(tree), ""]
-    todo: list[tuple[int, int, str]] = [(writer.root, 0, "")]
+    root = writer.start(node)
+    if max_depth == "auto":
+        max_depth = _levels_that_fit(writer, root)
+    is_cut = False
+    lines = [summary(tree), *([f"From node {node}:"] if node else []), ""]
+    todo: list[tuple[int, int, str]] = [(root, 0, "")]
     while todo:  # no recursion: a tree may be deeper than Python's stack
         node, depth, words = todo.pop()
         if words:
@@ -77,14 +89,35 @@ def tree_text(
         elif writer.is_leaf(node):
             here = writer.leaf(node)
         elif max_depth is not None and depth >= max_depth:
-            here = [writer.cut(node)]
+            here, is_cut = [writer.cut(node)], True
         else:
             here = []
             for child, head in reversed(writer.branches(node)):
                 todo += [(child, depth + 1, ""), (child, depth, head)]
-        lines += [_INDENT * depth + line for line in here]
-    notes = writer.notes()
+        lines += [_indent(depth) + line for line in here]
+    notes = [*writer.notes(), *([_PARTS_NOT_SHOWN] if is_cut else [])]
     return "\n".join(lines + (["", *notes] if notes else [])) + "\n"
+
+
+def _levels_that_fit(writer: _Writer, root: int) -> int:
+    """Return how many levels below a node are shown: as many as fit into the largest text."""
+    level, n_lines = [root], 0
+    for depth in range(MAX_LEVELS):
+        n_lines += 2 * len(level)  # each node has a line, and one before it
+        splits = [node for node in level if not writer.is_leaf(node)]
+        if not splits:
+            return depth
+        level = [child for node in splits for child in writer.children(node)]
+        if n_lines + 2 * len(level) > MAX_LINES:
+            return depth
+    return MAX_LEVELS
+
+
+def _indent(depth: int) -> str:
+    """Return what precedes a line; its length is limited, or deep trees would have long texts."""
+    if depth <= MAX_LEVELS:
+        return _INDENT * depth
+    return f"{_INDENT * MAX_LEVELS}(level {depth}) "
 
 
 def trees_text(model: Trees, *, max_trees: int | None = 3, **options: Any) -> str:
@@ -245,14 +278,20 @@ class Nodes:
 class _Writer(ABC):
     """Writes the nodes of one tree, and collects what the notes below it must explain."""
 
-    root = 0
-
     def __init__(self, max_terms: int | None, digits: Digits) -> None:
         self.max_terms, self.digits = max_terms, digits
 
     @abstractmethod
+    def start(self, node: int) -> int:
+        """Return the node to begin with; check that there is such a split."""
+
+    @abstractmethod
     def is_leaf(self, node: int) -> bool:
         """Whether a node is a leaf."""
+
+    @abstractmethod
+    def children(self, node: int) -> list[int]:
+        """List the children of a split."""
 
     @abstractmethod
     def leaf(self, node: int) -> list[str]:
@@ -277,13 +316,20 @@ class _TreeWriter(_Writer):
     def __init__(self, tree: Tree, max_terms: int | None, digits: Digits) -> None:
         super().__init__(max_terms, digits)
         self.tree, self.nodes = tree, Nodes(tree)
-        self.root = self.nodes.root
         self.used: set[int] = set()  # numeric features with a weight
         self.n_left_out = 0
         self.n_branches: set[int] = set()
 
+    def start(self, node: int) -> int:
+        n = self.tree.n_splits if isinstance(self.tree, ObliqueTree) else self.tree.n_nodes
+        number = integer("node", node, 0, max(n - 1, 0))
+        return self.nodes.root if number == 0 else number
+
     def is_leaf(self, node: int) -> bool:
         return self.nodes.leaf(node) is not None
+
+    def children(self, node: int) -> list[int]:
+        return self.nodes.children(node)
 
     def leaf(self, node: int) -> list[str]:
         tree, leaf, count = self.tree, self.nodes.leaf(node), self.nodes.count(node)
@@ -295,7 +341,7 @@ class _TreeWriter(_Writer):
         return _noted(linear_leaf_lines(tree, leaf, digits=self.digits), count)
 
     def cut(self, node: int) -> str:
-        return "... {} and {} not shown".format(*self.nodes.sizes_below(node))
+        return "... {} and {} not shown, at node {}".format(*self.nodes.sizes_below(node), node)
 
     def branches(self, node: int) -> list[tuple[int, str]]:
         children, branches = self.nodes.children(node), self.nodes.branches(node)
@@ -354,8 +400,19 @@ class _LatentWriter(_Writer):
         self.activity = dict(zip(model.nodes.tolist(), model.activity.tolist(), strict=True))
         self.place = {t: i for i, t in enumerate(model.splits.tolist())}
 
+    def start(self, node: int) -> int:
+        if node != 0 and node not in self.place:
+            raise ValueError(
+                f"node must be the number of a split, one of {sorted(self.place)!r:.80}, got "
+                f"{node!r:.80}."
+            )
+        return node
+
     def is_leaf(self, node: int) -> bool:
         return node not in self.place
+
+    def children(self, node: int) -> list[int]:
+        return [2 * node + 1, 2 * node + 2]
 
     def leaf(self, node: int) -> list[str]:
         if node not in self.activity:
@@ -382,7 +439,7 @@ class _LatentWriter(_Writer):
 
 
 def leaf_text(
-    tree: ObliqueTree, leaf: int, *, max_terms: int | None = 4, digits: Digits = "auto"
+    tree: ObliqueTree, leaf: int, *, max_terms: int | None = MAX_TERMS, digits: Digits = "auto"
 ) -> str:
     """Write the prediction of a leaf on one line, with its probability and number of samples."""
     count = Nodes(tree).count(~leaf)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from hardwood.text.numbers import Digits, format_digits, format_quantity
 from hardwood.text.terms import (
+    MAX_TERMS,
     check_options,
     exact_sum,
     label_text,
@@ -73,7 +74,9 @@ class Phrase:
         return " ".join(words)
 
 
-def condition(split: Split | Branch, *, max_terms: int | None = 4, digits: Digits = "auto") -> str:
+def condition(
+    split: Split | Branch, *, max_terms: int | None = MAX_TERMS, digits: Digits = "auto"
+) -> str:
     """Return the condition under which a row goes right at ``split``.
 
     Parameters

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from hardwood.text.numbers import Digits
 from hardwood.text.scorecard import constant_text, grouped_entries
-from hardwood.text.terms import WrittenTerm, check_options, left_out_text
+from hardwood.text.terms import MAX_TERMS, WrittenTerm, check_options, left_out_text
 
 if TYPE_CHECKING:
     from hardwood.model.views import Term
@@ -48,7 +48,7 @@ def formula(
     terms: Sequence[Term],
     value: float,
     *,
-    max_terms: int | None = 4,
+    max_terms: int | None = MAX_TERMS,
     digits: Digits = "auto",
 ) -> Formula:
     """Format ``value`` plus centered terms.

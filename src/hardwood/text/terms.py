@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
     Label = str | int | float | bool
 
+MAX_TERMS = 12
+"""Terms of a split that are shown by default, the most important first."""
+
 _NOISE = 1e-14  # relative to the largest term of a sum, what is at most a rounding error
 _MOST_DIGITS = 12  # of a sum that is taken to be a short number
 _NEEDS_QUOTES = ("*", "+", "<", ">", "=", " - ", " if ", " is ", ",", '"')

@@ -51,9 +51,25 @@ def test_a_leaf_without_the_name_of_its_target_says_class() -> None:
 
 def test_max_depth_counts_the_nodes_not_shown() -> None:
     text = IRIS.to_text(max_depth=1)
-    assert "|   ... 1 split and 2 leaves not shown\n" in text
+    assert "|   ... 1 split and 2 leaves not shown, at node 1\n" in text
     assert "virginica" not in text
-    assert "... 2 splits and 3 leaves not shown" in IRIS.to_text(max_depth=0)
+    assert "... 2 splits and 3 leaves not shown, at node 0" in IRIS.to_text(max_depth=0)
+    assert "to_text(node=N)" in text
+    assert "not shown" not in IRIS.to_text()
+
+
+def test_a_text_may_begin_at_any_split() -> None:
+    assert IRIS.to_text(node=1).split("\n", 1)[1] == (
+        "From node 1:\n\n"
+        "if length >= 5:\n"
+        "|   species = virginica (p = 0.9776, n = 24.5)\n"
+        "else:\n"
+        "|   species = versicolor (p = 0.6, n = 35.5)\n"
+    )
+    assert IRIS.to_text(node=0) == IRIS.to_text()
+    for node in (-1, 2, 0.5, None):
+        with pytest.raises(ValueError, match="node must be an integer from 0 to 1, got"):
+            IRIS.to_text(node=node)
 
 
 def test_regression() -> None:
@@ -77,12 +93,12 @@ def test_notes_explain_missing_numbers_and_omitted_terms() -> None:
     schema = Schema(features)
     weights = np.zeros((1, schema.n_columns))
     weights[0, schema.first_column] = np.arange(6, 0, -1)
-    text = ObliqueTree.of(weights, bias=[0], values=[0, 1], schema=schema).to_text()
+    tree = ObliqueTree.of(weights, bias=[0], values=[0, 1], schema=schema)
+    text = tree.to_text(max_terms=4)
     assert "Terms left out count at the mean of their column (numbers)" in text
     assert "A missing number counts as its mean: x0 as 0, x1 as 10.\n" in text
-    full = ObliqueTree.of(weights, bias=[0], values=[0, 1], schema=schema).to_text(max_terms=None)
-    assert "left out" not in full
-    plain = ObliqueTree.of([[5, 4, 3, 2, 1]], bias=[0], values=[0, 1]).to_text()
+    assert "left out" not in tree.to_text(max_terms=None)
+    plain = ObliqueTree.of([[5, 4, 3, 2, 1]], bias=[0], values=[0, 1]).to_text(max_terms=4)
     assert "Terms left out count as zero." in plain
 
 
@@ -103,7 +119,7 @@ def test_a_tree_deeper_than_pythons_stack() -> None:
         np.ones((m, 1)), bias=np.arange(m), children=children, values=np.arange(m + 1)
     )
     assert tree.depth == m
-    assert tree.to_text(digits=None).count("else:") == m
+    assert tree.to_text(digits=None, max_depth=None).count("else:") == m
     assert tree.simplify() == tree.simplify().simplify()
 
 
@@ -205,7 +221,11 @@ def test_a_long_sum_is_a_scorecard_with_weights_in_standard_units() -> None:
 
 def test_a_long_sum_with_a_link_is_in_its_parentheses() -> None:
     lines = scorecard(
-        Schema(known(1.0, 2.0, 3.0, 4.0, 5.0)), [1.0] * 5, values=[0.0], task="regression", link="exp"
+        Schema(known(1.0, 2.0, 3.0, 4.0, 5.0)),
+        [1.0] * 5,
+        values=[0.0],
+        task="regression",
+        link="exp",
     )
     assert lines[0].startswith("value = exp(")
     assert lines[-1] == ")"
@@ -227,7 +247,10 @@ def test_several_long_sums_are_a_table() -> None:
         "x2                0.5   0.5",
     ]
     many = scorecard(
-        Schema.numeric(5), np.arange(1.0, 51.0).reshape(10, 5), values=[list(range(10))], task="multilabel"
+        Schema.numeric(5),
+        np.arange(1.0, 51.0).reshape(10, 5),
+        values=[list(range(10))],
+        task="multilabel",
     )
     assert [line.split()[:3] for line in many if "of" in line] == [["logistic", "of", "label"]] * 2
     assert "label 9" in many[7]
@@ -235,7 +258,9 @@ def test_several_long_sums_are_a_table() -> None:
 
 def test_linear_leaves_show_all_terms() -> None:
     for k in (1, 3):
-        tree = make_tree(1, n_splits=1, n_features=9, task="regression", k=k, linear=True, sparsity=0)
+        tree = make_tree(
+            1, n_splits=1, n_features=9, task="regression", k=k, linear=True, sparsity=0
+        )
         text = tree.to_text(max_terms=2, digits=2)
         leaves = text.split("if ")[1].split("Terms left out")[0]
         assert leaves.count("f8") >= 2

@@ -96,9 +96,8 @@ def test_many_levels_are_counted() -> None:
     schema = Schema((Feature("letter", "categorical", levels=levels),))
     weights = [1.0] * 6 + [0.0] * 6
     text = "letter is one of a, b, c, d (+ 2 more left out)"
-    assert words(weights, bias=-0.5, schema=schema) == text
-    full = words(weights, bias=-0.5, schema=schema, max_terms=None)
-    assert full == "letter is one of a, b, c, d, e, f"
+    assert words(weights, bias=-0.5, schema=schema, max_terms=4) == text
+    assert words(weights, bias=-0.5, schema=schema) == "letter is one of a, b, c, d, e, f"
     # "missing" is always shown: here the levels a to f do not go right, and neither does it.
     inverse = words(weights, bias=-0.5, schema=schema, max_terms=2)
     assert inverse == "letter is one of a, b (+ 4 more left out)"
@@ -108,11 +107,19 @@ def test_many_levels_are_counted() -> None:
 
 def test_small_terms_are_left_out_and_counted() -> None:
     weights = np.r_[[5, -4, 3, -2], np.full(12, 0.01)]
-    text = words(weights, schema=numeric(16))
+    text = words(weights, schema=numeric(16), max_terms=4)
     assert text == "5*x0 - 4*x1 + 3*x2 - 2*x3 (+ 12 smaller terms left out) >= 0"
     text = words(weights[:5], schema=numeric(5), max_terms=4)
     assert text.endswith("(+ 1 smaller term left out) >= 0")
     assert words(weights, schema=numeric(16), max_terms=None).count("0.01*") == 12
+
+
+@pytest.mark.parametrize("n_terms", [2, 5, 12, 13, 40])
+def test_up_to_twelve_terms_are_never_left_out(n_terms: int) -> None:
+    text = words(np.arange(n_terms, 0.0, -1), schema=numeric(n_terms))
+    assert text.count("x") == min(n_terms, 12)
+    left_out = n_terms - 12
+    assert (f"(+ {left_out} smaller term{'s' * (left_out > 1)} left out)" in text) == (left_out > 0)
 
 
 def test_terms_left_out_are_set_to_their_center() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from hardwood import __version__
+from hardwood.errors import ExportError
 from hardwood.export.conditions import (
     Always,
     Condition,
@@ -39,6 +40,7 @@ from hardwood.table.feature import Level
 from hardwood.text.numbers import format_digits, format_quantity
 from hardwood.text.terms import exact_sum
 
+MAX_CONDITIONS = 500_000  # on all paths together; a rule repeats those of its path
 _FAR = 1e4  # centers this many standard deviations from 0 are subtracted within a sum
 
 
@@ -72,7 +74,8 @@ def to_rules(
     Raises
     ------
     ExportError
-        If the rules, read back from the text, predict differently from the library.
+        If the rules would repeat too many conditions, as those of a tree that is a thousand splits
+        deep; or if the rules, read back from the text, predict differently from the library.
 
     Examples
     --------
@@ -92,8 +95,21 @@ def to_rules(
         raise ValueError(f"digits must be at least 1, or None for all; got {digits}")
     check_path(path, "model.txt")
     plan = plan_of(model)
+    _check_size(plan)
     text = _RulesWriter(plan, digits).text()
     return exported(ExportedText(text), _check(Probes.of(plan, data), text, digits), path)
+
+
+def _check_size(plan: Plan) -> None:
+    depths = (tree.node_depths[tree.n_splits :] for tree in plan.model.hard_trees)
+    n_conditions = sum(int(of_leaves.sum()) for of_leaves in depths)
+    if n_conditions > MAX_CONDITIONS:
+        raise ExportError(
+            f"the rules would repeat {n_conditions:,} conditions, because there is one rule for "
+            f"each of {plan.model.n_leaves:,} leaves and the tree is {plan.model.depth:,} splits "
+            f"deep; at most {MAX_CONDITIONS:,} are written. Prune the model, or export it to "
+            "Python, SQL, C or JSON, which write each split once"
+        )
 
 
 def _check(probes: Probes, text: str, digits: int | None) -> Check:

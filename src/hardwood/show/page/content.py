@@ -23,14 +23,13 @@ from hardwood.show.page.sizes import Sizes, sizes_content
 from hardwood.show.text import summary
 from hardwood.text.condition import Axis, Phrase, phrase
 from hardwood.text.leaf import leaf_equations, says_equations
-from hardwood.text.terms import label_text, name_text
+from hardwood.text.terms import MAX_TERMS, label_text, name_text
 
 if TYPE_CHECKING:
     from hardwood.model import ObliqueTree
     from hardwood.model.views import Split
     from hardwood.table import Feature, Schema
 
-MAX_TERMS = 4
 TERMS_ON_CARD = 3  # of a linear leaf
 MAX_UNUSED_NAMES = 200
 MAX_ROWS = 300

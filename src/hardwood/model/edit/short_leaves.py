@@ -8,7 +8,6 @@ chosen again, so that the mean score of the leaf's rows stays, and is rounded it
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +16,7 @@ import numpy as np
 from hardwood.model.kinds.tree import ObliqueTree
 from hardwood.model.routed_rows import RoutedRows
 from hardwood.model.views import terms_of
-from hardwood.text.terms import measure_of
+from hardwood.text.terms import exact_sum, measure_of
 
 _LARGEST_EXPONENT = 300
 _POWERS = np.array([float(f"1e{i}") for i in range(_LARGEST_EXPONENT + 1)])
@@ -122,7 +121,7 @@ class LinearScores:
         constant = _decimals(constant, _exponents(precision))
         values = np.array(
             [
-                [math.fsum([b, *(w * self.center)]) for b, w in zip(*of_leaf, strict=True)]
+                [exact_sum([b, *(w * self.center).tolist()]) for b, w in zip(*of_leaf, strict=True)]
                 for of_leaf in zip(constant, weights, strict=True)
             ]
         )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 __all__ = [
@@ -14,6 +16,7 @@ __all__ = [
     "ModelKindError",
     "TableError",
     "TableWarning",
+    "UnknownLevelWarning",
 ]
 
 
@@ -68,9 +71,21 @@ class TableWarning(UserWarning):
     """A warning about a table, which can still be used."""
 
 
-def warn_about_table(message: str) -> None:
-    """Warn with a `TableWarning` that points to the line of the caller of this package."""
-    warnings.warn(message, TableWarning, stacklevel=_level_of_caller())
+class UnknownLevelWarning(TableWarning):
+    """A table has levels that the model did not learn."""
+
+
+def warn_about_table(message: str, category: type[TableWarning] = TableWarning) -> None:
+    """Warn of a table; the warning points to the line of the caller of this package."""
+    warnings.warn(message, category, stacklevel=_level_of_caller())
+
+
+@contextmanager
+def folds_lack_levels() -> Iterator[None]:
+    """Ignore unknown levels while folds of one table are scored: rare levels are in few of them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnknownLevelWarning)
+        yield
 
 
 def _level_of_caller() -> int:

@@ -183,6 +183,33 @@ def test_strict_accepts_what_the_model_learned(run, tmp_path, command):
 
 # Tables without a model
 
+RARE = "x,k,y\n" + "".join(
+    f"{i},{'abcdefghijklmnopqrst'[i % 20]}{i // 30},{i % 2}\n" for i in range(60)
+)
+
+
+@pytest.mark.parametrize("method", ["greedy", "tree"])
+def test_levels_of_held_out_rows_alone_are_a_note(run, tmp_path, method):
+    (tmp_path / "t.csv").write_text(RARE)
+    options = ["--max-trials", "1", "--time-limit", "none"] if method == "tree" else []
+    result = run("fit", "t.csv", "-t", "y", "--method", method, *options)
+    assert result.exit_code == 0
+    assert "note: levels that the model did not learn" in result.stderr
+
+
+def test_a_comparison_says_nothing_about_levels_of_few_folds(run, tmp_path):
+    (tmp_path / "t.csv").write_text(RARE)
+    result = run("compare", "t.csv", "-t", "y", "--model", "CART", "--model", "constant")
+    assert result.exit_code == 0
+    assert "levels that" not in result.stderr
+
+
+def test_an_identifier_that_is_nearly_numbers_is_called_that(run, tmp_path):
+    rows = "".join(f"{i},{i / 7 if i else '?'},{i % 2}\n" for i in range(60))
+    (tmp_path / "t.csv").write_text("a,x,y\n" + rows)
+    result = run("fit", "t.csv", "-t", "y", "--method", "greedy")
+    assert "'x' has a different text in every row (numbers, but for '?')" in result.stderr
+
 
 def test_leading_zeros_make_a_column_text(tmp_path):
     path = tmp_path / "t.csv"

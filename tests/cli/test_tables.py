@@ -63,6 +63,18 @@ def test_parquet_is_recognized_by_content(tmp_path):
     assert read_table(path)["a"].to_pylist() == [1, 2]
 
 
+def test_parquet_of_every_kind_of_text_is_read(tmp_path):
+    for kind in (pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string())):
+        pq.write_table(pa.table({"a": pa.array(["x", "y"]).cast(kind)}), tmp_path / "t.parquet")
+        assert read_table(tmp_path / "t.parquet").take([1])["a"].to_pylist() == ["y"]
+
+
+@pytest.mark.skipif(not hasattr(pa, "string_view"), reason="this pyarrow has no string views")
+def test_parquet_of_string_views_is_read(tmp_path):
+    pq.write_table(pa.table({"a": pa.array(["x", "y"]).cast(pa.string_view())}), tmp_path / "t.pq")
+    assert read_table(tmp_path / "t.pq").take([1])["a"].to_pylist() == ["y"]
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [

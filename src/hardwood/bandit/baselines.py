@@ -17,6 +17,7 @@ from hardwood.bandit.environments import LOSSES, LossSimulator, Simulator, Strea
 from hardwood.bandit.log import action_names
 from hardwood.bandit.online import all_or_interrupt
 from hardwood.bandit.tokens import Decision
+from hardwood.errors import folds_lack_levels
 from hardwood.table.split import fold_numbers
 from hardwood.table.subset import taken
 
@@ -183,7 +184,8 @@ def supervised_rewards(
             tree = DGTClassifier(max_depth=max_depth, random_state=random_state)
             with all_or_interrupt():
                 tree.fit(taken(environment.X, train), best[train])
-            share = tree.predict_proba(taken(environment.X, test))
+            with folds_lack_levels():
+                share = tree.predict_proba(taken(environment.X, test))
         scores = np.zeros((test.size, environment.n_actions))
         scores[:, known] = share
         places[test] = np.where(allowed[test], scores, -1.0).argmax(axis=1)
@@ -204,7 +206,8 @@ def supervised_losses(
         tree = DGTRegressor(max_depth=max_depth, loss=loss, random_state=random_state)
         with all_or_interrupt():
             tree.fit(taken(environment.X, train), environment.y[train])
-        prediction[test] = tree.predict(taken(environment.X, test))
+        with folds_lack_levels():
+            prediction[test] = tree.predict(taken(environment.X, test))
     return np.asarray(environment.losses(prediction, environment.y), dtype=np.float64)
 
 

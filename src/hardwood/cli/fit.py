@@ -101,7 +101,8 @@ def fit(
         print_dataset(data)
     with notes.collecting():
         learn(data, estimator)
-    outcome = outcome_of(estimator, data, rng)
+    with notes.collecting():
+        outcome = outcome_of(estimator, data, rng)
     note_no_split(outcome.model, notes, "; try a smaller --l1" if given.get("l1") else "")
     found = getattr(estimator, "fit_report_", None)
     if found is not None and not as_json:

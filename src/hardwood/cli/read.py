@@ -21,7 +21,7 @@ from hardwood.atomic_file import whole_file
 from hardwood.cli.csv_file import ColumnKinds, first_line, read_csv
 from hardwood.cli.errors import CommandError, check_readable, did_you_mean
 from hardwood.errors import TableError, warn_about_table
-from hardwood.table.levels import first_wrong_number, in_learned_type
+from hardwood.table.levels import first_wrong_number, in_learned_type, text_among_numbers
 from hardwood.table.target import MIN_ROWS_PER_CLASS, are_whole, positions, suggested_task
 from hardwood.table.weights import weight_of_rows
 from hardwood.text.numbers import shortened
@@ -203,9 +203,13 @@ def _read_parquet(path: Path) -> pa.Table:
     from pyarrow import parquet
 
     try:
-        return parquet.ParquetFile(path).read()
+        table = parquet.ParquetFile(path).read()
     except (pa.ArrowInvalid, OSError) as error:
         raise CommandError(f"{path} is a damaged Parquet file: {first_line(error)}") from error
+    for i, field in enumerate(table.schema):
+        if str(field.type) == "string_view":  # Arrow cannot take rows of it
+            table = table.set_column(i, field.name, table.column(i).cast(pa.string()))
+    return table
 
 
 def _drop_unnamed(table: pa.Table, path: Path) -> pa.Table:
@@ -235,9 +239,11 @@ def identifiers(features: pa.Table, wanted: Collection[str] = ()) -> list[str]:
             if share >= MIN_DISTINCT:
                 found.append(name)
                 often = "every row" if share == 1 else "nearly every row"
+                wrong = text_among_numbers(column.unique().drop_null().to_pylist())
+                numbers = f" (numbers, but for {wrong!r:.60})" if wrong is not None else ""
                 warn_about_table(
-                    f"'{name}' has a different text in {often} and is left out as an identifier; "
-                    f"to keep it: --use {_quoted(name)}"
+                    f"'{name}' has a different text in {often}{numbers} and is left out as an "
+                    f"identifier; to keep it: --use {_quoted(name)}"
                 )
         elif _seems_to_count_rows(name, column):
             warn_about_table(

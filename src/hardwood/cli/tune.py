@@ -183,7 +183,8 @@ def tune(
     with notes.collecting():
         last = estimator.set_params(**_restarts_of_last_fit(estimator), **found.best_params)
         learn(data, last)
-    outcome = outcome_of(last, data, rng)
+    with notes.collecting():
+        outcome = outcome_of(last, data, rng)
     note_no_split(outcome.model, notes)
     doubt = doubt_of_last_fit(found, outcome.scores, outcome.baseline, baseline_name(data))
     if doubt:

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from hardwood.errors import FitInterruptedWarning
+from hardwood.errors import FitInterruptedWarning, folds_lack_levels
 from hardwood.selection.metric import Metric
 from hardwood.selection.models import ModelSpec, Settings
 from hardwood.selection.rows import Fold, LabeledRows
@@ -131,7 +131,8 @@ class ModelRuns:
         """
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            result = self._learned_and_scored(spec, train, valid)
+            with folds_lack_levels():
+                result = self._learned_and_scored(spec, train, valid)
         for warning in caught:
             if issubclass(warning.category, FitInterruptedWarning):
                 raise KeyboardInterrupt

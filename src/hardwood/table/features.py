@@ -9,7 +9,8 @@ import numpy as np
 
 from hardwood.errors import TableError, warn_about_table
 from hardwood.table.feature import MAX_LEVELS, Feature
-from hardwood.table.statistics import column_statistics, level_weights
+from hardwood.table.levels import text_among_numbers
+from hardwood.table.statistics import Statistics, column_statistics, level_weights
 from hardwood.table.table import Table
 from hardwood.table.weights import row_weights
 
@@ -30,11 +31,11 @@ def learn_features(
     -----
     TableWarning
         If a column has more than 255 levels: those with the largest total weight are kept (ties in
-        level order), and the others count as missing values.
+        level order), and the others count as missing values. If nearly all levels of a text column
+        are numbers.
     """
     weight = _scaled_weight(sample_weight, table.n_rows if rows is None else len(rows))
     statistics = column_statistics(table.matrix, weight, rows)
-    total = float(weight.sum())
     names = table.names or default_names(table.n_features)
     features = []
     for j, name in enumerate(names):
@@ -43,38 +44,59 @@ def learn_features(
                 f"{table.label(j)} has no values: all {table.n_rows} rows "
                 "(or all rows with a positive weight) are missing. Drop the column."
             )
-        has_missing = bool(statistics.has_missing[j])
-        found = table.levels[j]
-        if found is None:
-            center = float(table.matrix.dtype.type(statistics.mean[j]))
-            deviation = float(statistics.deviation[j])
-            flag = _flag_spread(float(statistics.present[j]), total) if has_missing else ()
-            features.append(
-                Feature(
-                    name,
-                    "numeric",
-                    center=center,
-                    scale=nearest_power_of_two(deviation),
-                    has_missing=has_missing,
-                    spread=(0.0 if statistics.is_constant[j] else deviation, *flag),
-                    origin=_origin(table.origin(j), bool(statistics.is_whole[j])),
-                )
-            )
-            continue
-        present = level_weights(table.matrix[:, j], weight, len(found), rows)
-        kept = _kept_levels(present, table.label(j))
-        has_missing = has_missing or len(kept) < int(np.count_nonzero(present))
-        flag = _flag_spread(float(present[kept].sum()), total) if has_missing else ()
-        features.append(
-            Feature(
-                name,
-                "categorical",
-                levels=tuple(found[i] for i in kept.tolist()),
-                has_missing=has_missing,
-                spread=(*_share_spread(present[kept] / total).tolist(), *flag),
-            )
-        )
+        if table.levels[j] is None:
+            features.append(_numeric(name, table, j, statistics, float(weight.sum())))
+        else:
+            has_missing = bool(statistics.has_missing[j])
+            features.append(_categorical(name, table, j, weight, rows, has_missing))
     return tuple(features)
+
+
+def _numeric(
+    name: str, table: Table, j: int, statistics: Statistics, total_weight: float
+) -> Feature:
+    has_missing = bool(statistics.has_missing[j])
+    deviation = float(statistics.deviation[j])
+    flag = _flag_spread(float(statistics.present[j]), total_weight) if has_missing else ()
+    return Feature(
+        name,
+        "numeric",
+        center=float(table.matrix.dtype.type(statistics.mean[j])),
+        scale=nearest_power_of_two(deviation),
+        has_missing=has_missing,
+        spread=(0.0 if statistics.is_constant[j] else deviation, *flag),
+        origin=_origin(table.origin(j), bool(statistics.is_whole[j])),
+    )
+
+
+def _categorical(
+    name: str,
+    table: Table,
+    j: int,
+    weight: np.ndarray,
+    rows: np.ndarray | None,
+    has_missing: bool,
+) -> Feature:
+    found = table.levels[j]
+    assert found is not None
+    wrong = text_among_numbers(found)
+    if wrong is not None:
+        warn_about_table(
+            f"{table.label(j)} is text and not numbers, because it has entries such as "
+            f"{wrong!r:.60}. Correct them, or make them missing (an empty cell in a file)"
+        )
+    total = float(weight.sum())
+    present = level_weights(table.matrix[:, j], weight, len(found), rows)
+    kept = _kept_levels(present, table.label(j))
+    has_missing = has_missing or len(kept) < int(np.count_nonzero(present))
+    flag = _flag_spread(float(present[kept].sum()), total) if has_missing else ()
+    return Feature(
+        name,
+        "categorical",
+        levels=tuple(found[i] for i in kept.tolist()),
+        has_missing=has_missing,
+        spread=(*_share_spread(present[kept] / total).tolist(), *flag),
+    )
 
 
 def _origin(of_table: str, is_whole: bool) -> str:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hardwood.errors import TableError, warn_about_table
+from hardwood.errors import TableError, UnknownLevelWarning, warn_about_table
 from hardwood.table.feature import Level
 from hardwood.text.numbers import plural
 
@@ -21,6 +21,8 @@ NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 _EXACT = 2**53  # float64 holds every integer up to it
 _BOOLEANS = {"true": True, "false": False}
 _MAX_COLUMNS = 8
+_MANY = 10  # different numbers
+_FEW = 5  # numbers for every other text
 
 
 def is_number_text(text: str) -> bool:
@@ -31,6 +33,18 @@ def is_number_text(text: str) -> bool:
 def first_wrong_number(texts: Sequence[str]) -> str:
     """Return the first text that is not a number; the first one if all are."""
     return next((text for text in texts if not is_number_text(text)), texts[0])
+
+
+def text_among_numbers(levels: Sequence[Level]) -> str | None:
+    """Return a text among levels of which nearly all are numbers, as text; None otherwise.
+
+    A few numbers may be categories, such as 1, 2 and X.
+    """
+    texts = [level for level in levels if isinstance(level, str)]
+    others = [text for text in texts if not is_number_text(text)]
+    n_numbers = len(texts) - len(others)
+    is_mistake = others and n_numbers >= max(_MANY, _FEW * len(others))
+    return others[0] if is_mistake else None
 
 
 def is_boolean_text(text: str) -> bool:
@@ -181,4 +195,6 @@ def warn_about_unknown_levels(unknown: Sequence[UnknownLevels], n_rows: int) -> 
         where = ", ".join(column.label for column in shown)
     else:
         where = "; ".join(column.words(n_rows) for column in shown)
-    warn_about_table(f"levels that the model did not learn count as missing: {where}{rest}")
+    warn_about_table(
+        f"levels that the model did not learn count as missing: {where}{rest}", UnknownLevelWarning
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -285,6 +285,11 @@ def _check_shape(shape: tuple[int, ...]) -> None:
 
 def _as_array(X: Any) -> np.ndarray:
     """Convert rows, or what else NumPy can read, to an array; numbers do not become text."""
+    if isinstance(X, list | tuple) and X and isinstance(X[0], Mapping):
+        raise TableError(
+            "Expected rows of values, got a list of mappings. Pass a data frame, for example "
+            "pandas.DataFrame(X)."
+        )
     try:
         array = np.asarray(X)
         if array.dtype.kind in "US" and array.ndim:

@@ -363,6 +363,7 @@ def test_a_table_is_returned_as_it_is():
         (np.ones((3, 0)), r"0 feature\(s\) \(shape=\(3, 0\)\) while a minimum of 1 is required"),
         ([], "Reshape your data"),
         ([[]], r"0 feature\(s\)"),
+        ([{"a": 1}, {"a": 2}], r"a list of mappings.*pandas\.DataFrame"),
         (pd.DataFrame({"a": []}), r"0 sample\(s\)"),
         (pl.DataFrame(), r"0 sample\(s\)"),
         (sp.csr_matrix((0, 3)), r"0 sample\(s\)"),

@@ -199,6 +199,26 @@ def test_rows_of_another_table_warn_of_their_own_levels_only():
     np.testing.assert_array_equal(schema.read(known), [[0], [1]])
 
 
+# Numbers that a few other entries make text
+
+NUMBERS = [f"{i / 8}" for i in range(20)]
+
+
+@pytest.mark.parametrize("others", [["?"], ["oops", "-"], ["n. a.", None]])
+def test_a_text_column_of_numbers_and_a_few_mistakes_is_named(others):
+    with pytest.warns(TableWarning, match="column 'x' is text and not numbers.* such as '.+'"):
+        learned_from(x=[*NUMBERS, *others])
+
+
+@pytest.mark.parametrize(
+    "levels", [NUMBERS, ["1", "2", "3", "X"], [*NUMBERS, *"abcde"], list("abcdefghijklmn")]
+)
+def test_numbers_as_text_and_categories_are_not(levels):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        learned_from(x=levels)
+
+
 # Text where numbers were learned
 
 

@@ -22,7 +22,7 @@ from hardwood.search.distill import Teacher, check_teacher, fitted_teacher, trai
 from hardwood.search.fit_report import FitReport, Trial
 from hardwood.search.frontier import READABLE_TERMS, Preference
 from hardwood.search.frontier_search import FrontierSearch
-from hardwood.search.linear_search import LinearSearch
+from hardwood.search.linear_search import LinearSearch, n_modeled_columns
 from hardwood.search.measured import CandidateResult
 from hardwood.search.probabilities import Probabilities
 from hardwood.search.rounded import with_short_means
@@ -183,7 +183,7 @@ class BestTree(Learner):
         )
 
     def _frontier_search(self, task: Task, run: Run, oblique: TreeSearch) -> FrontierSearch:
-        most = max(1, _LINEAR_ENTRIES // task.schema.n_columns)
+        most = max(1, _LINEAR_ENTRIES // n_modeled_columns(task))
         folds = [replace(fold, train=fold.train[:most]) for fold in oblique.folds]
         linear = LinearSearch(
             folds,
@@ -212,7 +212,7 @@ class BestTree(Learner):
     def wants_validation(self, task: Task) -> bool:
         """Whether there are too many rows for cross-validation."""
         n_rows = len(task.rows)
-        return n_rows >= _FOLDED_BELOW or n_rows * task.schema.n_columns > _FOLDED_ENTRIES
+        return n_rows >= _FOLDED_BELOW or n_rows * n_modeled_columns(task) > _FOLDED_ENTRIES
 
     def printer(self, task: Task, verbose: int) -> Callable[[Any], Any]:
         return partial(_print, Scorer.of(task.kind, task.classes, self.scoring))

@@ -30,7 +30,7 @@ _START_NAMES = {"axis": "axis-aligned", "co2": "CO2", "reinforced": "reinforced"
 # With augmented rows a tree overfits less, so that it can learn for longer.
 _STEPS = 3_000
 _DISTILLATION_STEPS = 6_000
-_EPOCHS = (10, 240)
+_EPOCHS = (10, 120)
 _BATCH = 128
 # Reinforced trees, for one column: a score is a sum over columns, so that it changes faster where
 # there are more of them. Chosen, like the steps, on validation rows of letter, satimage, optdigits,

@@ -136,6 +136,7 @@ class FrontierSearch:
         assert self.oblique is not None
         self.oblique.trials = self._trials
         self.oblique.rival = self._best_linear.losses
+        self.oblique.tolerated = _CLEARLY if self.prefer == "accuracy" else 0.0
         self.oblique.reserve = self.linear.reserved_seconds
         self.oblique.on_trial = (*self.oblique.on_trial, self._gives_up)
         self.oblique.run()

@@ -47,6 +47,12 @@ OnSetting = Callable[["Setting"], bool]
 """Called after every setting; a true answer ends the search."""
 
 
+def n_modeled_columns(task: Task) -> int:
+    """Return about how many columns a linear leaf may use."""
+    levels = np.minimum(task.schema.n_levels, MOST_LEVELS)
+    return int(np.maximum(levels, 1).sum() + np.count_nonzero(task.schema.has_missing))
+
+
 @dataclass(frozen=True)
 class Setting:
     """A learner, the losses of its trees of all sizes on held-out rows, and its growths."""
@@ -172,8 +178,7 @@ class LinearSearch:
     def _can_afford_linear_leaves(self) -> bool:
         """Whether a linear leaf leaves time for more; it costs the square of the columns."""
         task = self.folds[0]
-        levels = np.minimum(task.schema.n_levels, MOST_LEVELS)
-        n_columns = int(np.maximum(levels, 1).sum() + np.count_nonzero(task.schema.has_missing))
+        n_columns = n_modeled_columns(task)
         n_steps = 1 if task.kind == "regression" else _NEWTON_STEPS
         operations = len(task.train) * n_columns**2 * task.n_outputs * n_steps
         n_growths = len(self.folds) - 1 + len(_LEAF_L2)

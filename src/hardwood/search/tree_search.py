@@ -168,7 +168,9 @@ class TreeSearch:
         The best score of an earlier search.
     rival
         Losses of a tree of another search on the held-out rows of the folds. With several folds, an
-        oblique tree that is clearly worse on the first one is left out.
+        oblique tree that is worse on the first one is left out.
+    tolerated
+        By how many standard errors it may be worse.
     reserve
         Seconds that the caller needs after the search.
     """
@@ -185,6 +187,7 @@ class TreeSearch:
     finalists: Sequence[Candidate] = ()
     score_to_beat: float = -math.inf
     rival: np.ndarray | None = None
+    tolerated: float = _CLEARLY
     reserve: float = 0.0
     trials: list[Trial] = field(default_factory=list)
     groups: dict[Candidate, Group] = field(default_factory=dict)
@@ -499,8 +502,10 @@ class TreeSearch:
             return
         n_leaves = max(2, len(self.folds[0].train) // _ROWS_PER_LEAF)
         depth = min(self.limits.max_depth, int(math.log2(n_leaves)), _MAX_REINFORCED_DEPTH)
-        yield Candidate("reinforced", depth, None, augmentation)
-        yield Candidate("reinforced", depth, self.limits.tao(self._penalties[0]), augmentation)
+        candidate = Candidate("reinforced", depth, None, augmentation)
+        yield candidate
+        if candidate.kind not in self._dropped:
+            yield replace(candidate, tao=self.limits.tao(self._penalties[0]))
 
     @property
     def _penalties(self) -> list[tuple[float, float]]:
@@ -586,7 +591,7 @@ class TreeSearch:
     def _is_clearly_worse(self, candidate: Candidate, trees: list[ObliqueTree]) -> bool:
         """Whether a tree is worse on the first fold than a rival, or the best so far.
 
-        It must be clearly worse; but a tree that takes a teacher for each fold must be better.
+        By more than is tolerated; but a tree that takes a teacher for each fold must be better.
         """
         if self.scorer.function is not None:
             return False
@@ -594,7 +599,7 @@ class TreeSearch:
         rivals = [self.best.losses, *([] if self.rival is None else [self.rival])]
         least = min((rival[: len(losses)] for rival in rivals), key=np.mean)
         worse = losses - least
-        allowed = 0.0 if candidate.augmentation is not None else _CLEARLY
+        allowed = 0.0 if candidate.augmentation is not None else self.tolerated
         return float(worse.mean()) > allowed * float(worse.std()) / math.sqrt(len(worse))
 
     def describe(self, candidate: Candidate) -> str:

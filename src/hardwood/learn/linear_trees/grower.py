@@ -279,18 +279,21 @@ class Grower:
 
         Sets of levels are tried along an order, as for numbers. Each order is by the step that one
         coefficient of one output would take at each level: the intercept's, or that of a column
-        whose coefficient moves.
+        whose coefficient moves. Rare levels take one step together: their few rows say little about
+        each of them, and nothing where every row has a level of its own.
         """
         schema = self._task.schema
         for j in self._categories:
             level = self._level(rows, j)
             n_levels = len(schema.features[j].levels) + bool(schema.has_missing[j])
             weight = np.bincount(level, self._weight[rows], n_levels)
+            is_rare = np.bincount(level, self._count[rows], n_levels) < _LEAST_LEVEL_ROWS
             for z in (np.ones(len(rows)), *X.T[:_LEVEL_ORDERS]):
                 for o in range(slope.shape[1]):
                     steps = np.bincount(level, slope[:, o] * z, n_levels)
-                    size = np.bincount(level, curvature[:, o] * z**2, n_levels) + _LEVEL_ROWS
-                    rank = np.argsort(np.argsort(steps / size, kind="stable"))
+                    size = np.bincount(level, curvature[:, o] * z**2, n_levels)
+                    steps[is_rare], size[is_rare] = steps[is_rare].sum(), size[is_rare].sum()
+                    rank = np.unique(steps / (size + _LEVEL_ROWS), return_inverse=True)[1]
                     yield SplitCandidate.of_levels(j, rank, level, weight)
 
     def _level(self, rows: np.ndarray, j: int) -> np.ndarray:

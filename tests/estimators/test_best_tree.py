@@ -229,7 +229,7 @@ def test_oblique_trees_win_on_the_validation_rows_of_a_larger_table(wedges, held
 
 def test_a_reinforced_tree_may_be_the_best_and_keeps_all_its_leaves(held_out):
     X, y = load_digits(return_X_y=True)
-    model = short(max_depth=4, max_trials=9, teacher=None, scoring="accuracy").fit(X, y)
+    model = short(max_depth=4, max_trials=9, teacher=None).fit(X, y)
     report = model.fit_report_
     assert report.best.startswith("reinforced, depth 4")
     assert report.finish == "Refitted on all rows."

@@ -10,9 +10,9 @@ import pytest
 
 import hardwood
 
-QUICK = ["--max-depth", 2, "--max-trials", 4, "--time-limit", "none"]
-DGT = ["--method", "dgt", "--max-depth", 2]
-FOREST = ["--method", "dgt-forest", "--max-depth", 2]
+QUICK = ["--max-depth", 2, "--max-trials", 4, "--time-limit", "none", "--no-baselines"]
+DGT = ["--method", "dgt", "--max-depth", 2, "--no-baselines"]
+FOREST = ["--method", "dgt-forest", "--max-depth", 2, "--no-baselines"]
 
 
 @pytest.fixture
@@ -524,7 +524,7 @@ def test_demo_json(run):
     assert min(accuracy.values()) > 0.9
 
 
-BEST = ["--max-trials", 4, "--time-limit", "none", "--max-depth", 3]
+BEST = ["--max-trials", 4, "--time-limit", "none", "--max-depth", 3, "--no-baselines"]
 
 
 def test_the_search_for_the_best_tree_is_reported(run, mixed_csv, tmp_path):

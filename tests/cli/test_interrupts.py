@@ -123,7 +123,7 @@ def test_ctrl_c_at_many_points(folder, command):
         ("LinearSearch.grown", True),
         ("test_scores", True),
         ("whole_file", True),
-        ("FitOutcome._print", True),
+        ("FitOutcome.print", True),
     ],
 )
 def test_ctrl_c_while_learning_keeps_the_best_tree(folder, function, is_kept):

@@ -15,14 +15,24 @@ import typer
 
 from hardwood.cli import options as opt
 from hardwood.cli.errors import CommandError, check_writable, data_errors
-from hardwood.cli.evaluate import score_model
+from hardwood.cli.evaluate import check_plot
 from hardwood.cli.methods.names import MethodName, make_estimator
+from hardwood.cli.outcome.metric import Metric, MetricName, metric_of
+from hardwood.cli.outcome.report import FitOutcome, end_if_interrupted
+from hardwood.cli.outcome.scores import (
+    OtherModel,
+    constant_scores,
+    other_models,
+    score_words,
+    test_scores,
+)
 from hardwood.cli.output import (
-    FitOutcome,
     Notes,
+    draw_report,
     note_no_split,
     print_dataset,
     print_search,
+    print_text,
 )
 from hardwood.cli.process.interrupts import first_interrupt_only, was_interrupted
 from hardwood.cli.read import (
@@ -30,26 +40,23 @@ from hardwood.cli.read import (
     check_column,
     columns_named,
     identifiers,
-    label_positions,
     read_table,
     read_targets,
     read_weights,
     without_columns,
 )
+from hardwood.clock import Clock
 from hardwood.errors import TableError
-from hardwood.report.metrics import (
-    classification_scores,
-    label_scores,
-    regression_scores,
-    several_regression_scores,
-)
 from hardwood.report.resampling import Score
 from hardwood.table.split import hold_out
+from hardwood.text.numbers import plural
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from hardwood.model.base import Model
+
+_SECOND = 1.0  # that the baselines may take after the shortest fit
 
 
 def fit(
@@ -62,11 +69,28 @@ def fit(
         MethodName,
         opt.one_of(MethodName, "How to learn. Each method has options: --method NAME --help."),
     ] = "tree",
+    metric: Annotated[
+        MetricName | None,
+        opt.one_of(
+            MetricName,
+            "Test score to show first. A search for the best tree chooses by it, unless --scoring "
+            "says otherwise.",
+            default="accuracy, or rmse",
+        ),
+    ] = None,
     class_weight: opt.ClassWeight = "none",
     test_fraction: opt.TestFraction = 0.2,
+    baselines: Annotated[
+        bool,
+        opt.flag("Also score a linear model and CART on the test rows; takes as long as the fit."),
+    ] = True,
     drop: opt.DroppedColumns = None,
     use: opt.UsedColumns = None,
     weight: opt.WeightColumn = None,
+    frontier: Annotated[
+        Path | None,
+        opt.named("FILE", "Also plot the best tree of every size: .png, .svg, .pdf, ..."),
+    ] = None,
     seed: opt.Seed = 0,
     jobs: opt.Jobs = 1,
     as_json: opt.AsJson = False,
@@ -90,25 +114,74 @@ def fit(
     """
     output = output or model_file_of(table)
     check_writable(output, inputs=(table,))
-    request = Request(table, target, task, drop, use, weight, test_fraction)
     given: dict[str, Any] = context.obj
+    if frontier is not None and (method != "tree" or given.get("leaves", "auto") != "auto"):
+        raise CommandError("--frontier needs --method tree with --leaves auto, the defaults.")
+    check_plot(frontier, table, output, option="--frontier")
+    request = Request(table, target, task, drop, use, weight, test_fraction)
     notes, rng = Notes(), np.random.default_rng(seed)
     with notes.collecting():
         data = read_dataset(request, rng)
+    measured = metric_of(metric, data.target) if metric else Metric("")
     options = given | shared_options(seed, jobs, class_weight)
+    if method == "tree" and measured.guides_search:
+        options = {"scoring": measured.scorer} | options
     estimator = make_estimator(method, data.target.task, options)
     if not as_json:
         print_dataset(data)
+    clock = Clock(None)
     with notes.collecting():
         learn(data, estimator)
+    seconds = max(clock.spent, _SECOND)
     with notes.collecting():
-        outcome = outcome_of(estimator, data, rng)
+        outcome = outcome_of(estimator, data, rng, measured.name)
     note_no_split(outcome.model, notes, "; try a smaller --l1" if given.get("l1") else "")
+    outcome.save(output)
+    if frontier is not None:
+        draw_report(estimator.frontier_, frontier)
     found = getattr(estimator, "fit_report_", None)
-    if found is not None and not as_json:
-        print_search(found)
-    further = {} if found is None else {"search": found.to_dict()}
-    outcome.write(output, notes, as_json=as_json, further=further)
+    if not as_json:
+        if found is not None:
+            print_search(found)
+        outcome.print(output)
+        if frontier is not None:
+            print_text(f"Drew {frontier}")
+    settings = {"seed": seed, "n_jobs": jobs, "scoring": measured.scorer}
+    others = _others(outcome, notes, rng, seconds, **settings) if baselines else []
+    if as_json:
+        further = {} if found is None else {"search": found.to_dict()}
+        further |= {"baselines": [each.to_dict() for each in others], "picture": frontier}
+        outcome.print_json(output, notes, **further)
+    elif others:
+        _print_others(outcome, others)
+    end_if_interrupted(notes)
+
+
+def _others(
+    outcome: FitOutcome, notes: Notes, rng: np.random.Generator, seconds: float, **settings: Any
+) -> list[OtherModel]:
+    """Measure the usual models; none of them after Ctrl-C, which ends this, too."""
+    from hardwood.selection.models import Settings
+
+    if notes.was_interrupted or not outcome.scores:
+        return []
+    of_all = Settings(outcome.data.target.task == "classification", **settings)
+    try:
+        with notes.collecting(), first_interrupt_only():
+            return other_models(outcome.model, outcome.data, rng, of_all, seconds)
+    except KeyboardInterrupt:
+        notes.was_interrupted = True
+        notes.add("interrupted after the model was written; other models were not measured")
+        return []
+
+
+def _print_others(outcome: FitOutcome, others: list[OtherModel]) -> None:
+    """Print what other models reach, in a line each, below the new one."""
+    metric = outcome.main_metric
+    print_text(f"Other models on the same {plural(outcome.data.test.size, 'row')}:")
+    print_text(f"  this one: {score_words(outcome.scores, metric)}")
+    for each in others:
+        print_text(f"  {each.line(metric)}")
 
 
 def shared_options(seed: int, jobs: int, class_weight: opt.ClassWeightChoice) -> dict[str, Any]:
@@ -258,34 +331,14 @@ def model_of(estimator: Any) -> Model:
     return model
 
 
-def test_scores(
-    model: Model, data: Dataset, rng: np.random.Generator
-) -> tuple[list[Score], list[Score]]:
-    """Score the model and the best constant prediction on the test rows."""
-    if data.test.size == 0:
-        return [], []
-    truth, weight, names = data.test_values, data.weights[data.test], data.target.names
-    found = score_model(model, data.test_features, truth, weight, rng, names).scores
-    past, past_weight = data.target.values[data.train], data.weights[data.train]
-    if model.classes is not None:
-        positions = label_positions(past, model.classes)
-        share = np.bincount(positions, past_weight, minlength=len(model.classes))
-        always = np.tile(share / share.sum(), (len(truth), 1))
-        known = label_positions(truth, model.classes)
-        return found, classification_scores(known, always, weight, rng)
-    # The mean of zeros and ones is the share of ones, which is the best constant probability.
-    mean = np.broadcast_to(np.average(past, axis=0, weights=past_weight), truth.shape)
-    if model.task == "multilabel":
-        return found, label_scores(truth, mean, names, weight, rng)
-    if truth.ndim == 1:
-        return found, regression_scores(truth, mean, weight, rng)
-    return found, several_regression_scores(truth, mean, names, weight, rng)
-
-
-def outcome_of(estimator: Any, data: Dataset, rng: np.random.Generator) -> FitOutcome:
-    """Score what was learned, and add its origin to its record."""
-    scores, baseline = test_scores(model_of(estimator), data, rng)
-    return FitOutcome(data, with_origin(estimator, data, scores), scores, baseline)
+def outcome_of(
+    estimator: Any, data: Dataset, rng: np.random.Generator, metric: str = ""
+) -> FitOutcome:
+    """Score what was learned, and add its origin to its record; ``metric`` comes first."""
+    model = model_of(estimator)
+    scores = test_scores(model, data, rng)
+    baseline = constant_scores(model, data, rng)
+    return FitOutcome(data, with_origin(estimator, data, scores), scores, baseline, metric)
 
 
 def with_origin(estimator: Any, data: Dataset, scores: list[Score]) -> Model:

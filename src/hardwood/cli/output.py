@@ -1,7 +1,6 @@
 """Output of the commands: text on stdout, or one JSON object with `--json`.
 
-Progress, notes and errors go to stderr, so that stdout can be piped. Drawings are files. The
-report that `fit` and `tune` print on a new model is here, too.
+Progress, notes and errors go to stderr, so that stdout can be piped. Drawings are files.
 """
 
 from __future__ import annotations
@@ -10,17 +9,13 @@ import json
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
 from hardwood.cli.errors import CommandError, naming_the_file
-from hardwood.cli.process.interrupts import INTERRUPTED
 from hardwood.errors import FitInterruptedWarning, MissingExtraError, TableWarning
-from hardwood.report.metrics import scores_json, scores_table
-from hardwood.report.resampling import Score
 from hardwood.text.blocks import TextTable
 from hardwood.text.numbers import format_number, plural
 from hardwood.text.report import picture_format, to_json_value, write_figure
@@ -149,22 +144,6 @@ def _write(draw_figure: Callable[[], Any], path: Path) -> None:
     pyplot.close(figure)
 
 
-# The meaning of a forest's `oob_score_`, by task.
-_OOB_SCORES = {
-    "classification": "accuracy",
-    "multilabel": "subset accuracy",
-    "regression": "R2",
-}
-
-
-def baseline_name(data: Dataset) -> str:
-    """Name the best constant prediction."""
-    is_several = len(data.target.names) > 1
-    if data.target.task == "regression":
-        return "training means" if is_several else "training mean"
-    return "most frequent labels" if is_several else "most frequent class"
-
-
 def note_no_split(model: Model, notes: Notes, advice: str = "") -> None:
     """Add a note if no tree of a model has a split."""
     if model.n_splits:
@@ -207,63 +186,3 @@ def print_search(found: FitReport) -> None:
     print_text(" ".join(words for words in (found.teacher, found.ending, found.finish) if words))
     if found.held_out is not None:
         print_text("\n".join(found.held_out.lines))
-
-
-@dataclass(frozen=True)
-class FitOutcome:
-    """A new model, its test scores, and those of the best constant prediction."""
-
-    data: Dataset
-    model: Model
-    scores: list[Score]
-    baseline: list[Score]
-
-    def write(self, output: Path, notes: Notes, *, as_json: bool, further: dict[str, Any]) -> None:
-        """Write the model file and print the report; ``further`` is for `--json`."""
-        with naming_the_file(output):
-            self.model.save(output)
-        if as_json:
-            found = self._to_dict(output)
-            found |= {"interrupted": notes.was_interrupted, "notes": notes.messages}
-            print_json(found | further)
-        else:
-            self._print(output)
-        if notes.was_interrupted:
-            raise typer.Exit(INTERRUPTED)
-
-    def _print(self, output: Path) -> None:
-        model = self.model
-        what = f"Forest of {plural(model.n_trees, 'tree')}" if model.is_ensemble else "Tree"
-        print_text(f"{what}: {model.size_words}")
-        if self.scores:
-            title = f"Test score on {self.data.test.size} rows"
-            grid = scores_table(title, self.scores, self.baseline, baseline_name(self.data))
-            print_text(grid.to_text() + "\n")
-        if "oob_score" in model.record:
-            score = f"{_OOB_SCORES[model.task]} {format_number(model.record['oob_score'])}"
-            print_text(
-                f"Out-of-bag score: {score} on training rows, by the trees that did not draw them"
-            )
-        print_text(f"Wrote {output}   (to read it: hardwood describe {output})")
-
-    def _to_dict(self, output: Path) -> dict[str, Any]:
-        data, model = self.data, self.model
-        names = data.target.names
-        return {
-            "table": str(data.request.path),
-            "model": str(output),
-            "target": names[0] if len(names) == 1 else list(names),
-            "task": model.task,
-            "reason": data.target.reason,
-            "n_features": data.features.num_columns,
-            "left_out": data.left_out_json,
-            "n_train": data.train.size,
-            "n_test": data.test.size,
-            "n_missing_target": data.target.n_missing,
-            "n_trees": model.n_trees,
-            "depth": model.depth,
-            "n_leaves": model.n_leaves,
-            "test": scores_json(self.scores),
-            "baseline": {"name": baseline_name(data), "test": scores_json(self.baseline)},
-            "oob_score": model.record.get("oob_score"),
-        }

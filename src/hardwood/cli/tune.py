@@ -26,9 +26,9 @@ from hardwood.cli.fit import (
     shared_options,
 )
 from hardwood.cli.methods.names import TunedMethodName, make_estimator
+from hardwood.cli.outcome.report import baseline_name, end_if_interrupted
 from hardwood.cli.output import (
     Notes,
-    baseline_name,
     note_no_split,
     print_dataset,
     print_table,
@@ -189,7 +189,12 @@ def tune(
     doubt = doubt_of_last_fit(found, outcome.scores, outcome.baseline, baseline_name(data))
     if doubt:
         notes.add(doubt)
-    outcome.write(output, notes, as_json=as_json, further=_found_json(found, plan))
+    outcome.save(output)
+    if as_json:
+        outcome.print_json(output, notes, **_found_json(found, plan))
+    else:
+        outcome.print(output)
+    end_if_interrupted(notes)
 
 
 def _restarts_of_last_fit(estimator: Any) -> dict[str, Any]:

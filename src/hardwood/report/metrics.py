@@ -15,7 +15,7 @@ from hardwood.text.numbers import format_interval, format_number
 
 YES = 0.5  # smallest probability with which a label is predicted
 _NOISE = 1e-12  # relative size below which a variance is only rounding error
-_MAX_AUC_CLASSES = 20  # with more, the area under each class's curve takes too long
+MAX_AUC_CLASSES = 20  # with more, the area under each class's curve takes too long
 
 
 def unit_of(*numbers: np.ndarray) -> float:
@@ -77,7 +77,7 @@ def classification_scores(
         metrics["AUC"] = _area_under_curve(truth, probabilities[:, 1])
         rarer = int(np.bincount(truth, kinds.total, 2).argmin())
         metrics["average precision"] = average_precision(truth == rarer, probabilities[:, rarer])
-    elif truth.min() >= 0 and 2 < n_classes <= _MAX_AUC_CLASSES:
+    elif truth.min() >= 0 and 2 < n_classes <= MAX_AUC_CLASSES:
         metrics["AUC (mean over classes)"] = _mean_area(truth, probabilities)
     return [accuracy, *bootstrap(metrics, kinds, rng)]
 

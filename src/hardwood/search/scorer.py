@@ -50,6 +50,8 @@ class Scorer:
         """
         if task == "multilabel":
             classes = None  # a task has the indices of its labels there
+        elif isinstance(scoring, str) and classes is not None and classes.dtype.kind not in "biuf":
+            classes = np.arange(len(classes))  # scorers by name know no positive class but 1
         if scoring is None:
             return cls(task, classes, "R2" if task == "regression" else "D2 of log loss")
         return cls(task, classes, *scoring_function(scoring))

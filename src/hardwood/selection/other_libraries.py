@@ -7,12 +7,12 @@ the same columns, and none fails on text or on what is missing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone, is_classifier
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
@@ -21,10 +21,11 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.linear_model import LogisticRegression, RidgeCV
-from sklearn.model_selection import GridSearchCV
+from sklearn.metrics import get_scorer
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from hardwood.selection.rows import LabeledRows, folds_of
+from hardwood.search.known_predictions import KnownClasses, KnownNumbers
+from hardwood.selection.rows import Fold, LabeledRows, folds_of
 from hardwood.table import Schema, Table
 from hardwood.table.subset import n_rows
 from hardwood.table.target import class_target, number_target
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 CART_HEIGHTS = (2, 3, 4, 6, 8, 10, 14, None)
 CART_LEAF_ROWS = (1, 10)
 _INNER_FOLDS = 3
+_MOST_INNER_ROWS = 20_000  # that the depth of CART is chosen on; more hardly improve the choice
 _RIDGE_ALPHAS = tuple(10.0**power for power in range(-3, 5))
 
 
@@ -90,21 +92,87 @@ class EncodedRegressor(RegressorMixin, _Encoded):
         return np.asarray(self.model_.predict(self.encode(X)), dtype=np.float64).ravel()
 
 
-class _InnerFolds:
-    """A splitter that divides the rows of a model in the same way as the comparison."""
+class TunedCART(BaseEstimator):
+    """One axis-aligned tree, with depth and rows per leaf chosen by folds of its training rows.
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    A tree that is grown to the end holds the trees of all smaller depths, so that a fold costs one
+    fit for each number of rows per leaf.
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        return min(_INNER_FOLDS, len(y))
+    Parameters
+    ----------
+    tree
+        A decision tree of scikit-learn.
+    scoring
+        The name of a scorer; None for accuracy or R2.
+    seed
+        Of the folds.
+    """
 
-    def split(self, X: Any, y: Any, groups: Any = None) -> Iterator[tuple[np.ndarray, Any]]:
-        rng = np.random.default_rng(self._settings.seed)
-        is_classifier = self._settings.has_classes
-        rows, n = LabeledRows(X, y, None), self.get_n_splits(y=y)
-        for fold in folds_of(n, rows, is_classifier=is_classifier, rng=rng):
-            yield fold.train, fold.validation
+    def __init__(self, tree: Any, scoring: str | None, seed: int) -> None:
+        self.tree = tree
+        self.scoring = scoring
+        self.seed = seed
+
+    def fit(self, X: np.ndarray, y: np.ndarray, sample_weight: Any = None) -> TunedCART:
+        """Choose, and learn from all rows."""
+        rows = LabeledRows(X, y, sample_weight)
+        rng = np.random.default_rng(self.seed)
+        is_large = len(rows) > _MOST_INNER_ROWS
+        few = rows.take(rng.permutation(len(rows))[:_MOST_INNER_ROWS]) if is_large else rows
+        scores = np.zeros((len(CART_HEIGHTS), len(CART_LEAF_ROWS)))
+        for fold in self._folds(few, rng):
+            train, valid = fold.parts(few)
+            for j, least in enumerate(CART_LEAF_ROWS):
+                scores[:, j] += self._scores(train.teach(self._tree(None, least)), valid)
+        best, j = divmod(int(scores.argmax()), len(CART_LEAF_ROWS))
+        self.best_estimator_ = rows.teach(self._tree(CART_HEIGHTS[best], CART_LEAF_ROWS[j]))
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Predict with the chosen tree."""
+        return np.asarray(self.best_estimator_.predict(X))
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        """Return the probabilities of the chosen tree."""
+        return np.asarray(self.best_estimator_.predict_proba(X))
+
+    def _folds(self, rows: LabeledRows, rng: np.random.Generator) -> tuple[Fold, ...]:
+        n_folds = min(_INNER_FOLDS, len(rows))
+        return folds_of(n_folds, rows, is_classifier=is_classifier(self.tree), rng=rng)
+
+    def _tree(self, height: int | None, least: int) -> Any:
+        return clone(self.tree).set_params(max_depth=height, min_samples_leaf=least)
+
+    def _scores(self, tree: Any, rows: LabeledRows) -> list[float]:
+        """Score a tree, cut at each depth, on other rows."""
+        has_classes = is_classifier(tree)
+        scorer = get_scorer(self.scoring or ("accuracy" if has_classes else "r2"))
+        outputs = _cut(tree, rows.X, CART_HEIGHTS)
+        return [
+            scorer(
+                KnownClasses(found, tree.classes_) if has_classes else KnownNumbers(found, None),
+                rows.X,
+                rows.y,
+            )
+            for found in outputs
+        ]
+
+
+def _cut(tree: Any, X: np.ndarray, heights: Sequence[int | None]) -> list[np.ndarray]:
+    """Return what a tree predicts if it is cut at each of these depths, (n, k) each."""
+    grown = tree.tree_
+    parent = np.zeros(grown.node_count, dtype=np.int64)
+    depth = np.zeros(grown.node_count, dtype=np.int64)
+    for node, children in enumerate(zip(grown.children_left, grown.children_right, strict=True)):
+        if children[0] != children[1]:  # of a split, which comes before its branches
+            parent[list(children)], depth[list(children)] = node, depth[node] + 1
+    leaves, outputs = tree.apply(X), []
+    for height in heights:
+        at = leaves
+        while height is not None and (depth[at] > height).any():
+            at = np.where(depth[at] > height, parent[at], at)
+        outputs.append(grown.value[at, 0])
+    return outputs
 
 
 def constant(settings: Settings) -> Any:
@@ -120,13 +188,9 @@ def linear(settings: Settings) -> Any:
 def cart(settings: Settings) -> Any:
     """Return one axis-aligned tree, with depth and rows per leaf tuned on its training rows."""
     kind = DecisionTreeClassifier if settings.has_classes else DecisionTreeRegressor
-    search = GridSearchCV(
-        kind(random_state=settings.seed),
-        {"max_depth": CART_HEIGHTS, "min_samples_leaf": CART_LEAF_ROWS},
-        scoring=settings.scoring if isinstance(settings.scoring, str) else None,
-        cv=_InnerFolds(settings),
-    )
-    return _encoded(settings, search, search)
+    scoring = settings.scoring if isinstance(settings.scoring, str) else None
+    tuned = TunedCART(kind(random_state=settings.seed), scoring, settings.seed)
+    return _encoded(settings, tuned, tuned)
 
 
 def random_forest(settings: Settings) -> Any:

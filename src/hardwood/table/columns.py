@@ -116,14 +116,21 @@ def objects_column(values: Sequence[Any], label: str) -> Column:
         return levels_column(values)
     if kinds == {"number"} or not kinds:
         number_types = [t for t, kind in types.items() if kind == "number"]
-        is_boolean = bool(number_types) and all(t in (bool, np.bool_) for t in number_types)
         return Column(
             _numbers(values, types, label),
-            origin="boolean" if is_boolean else "number",
+            origin="boolean" if _are_booleans(values, number_types) else "number",
             has_integers=any(issubclass(t, numbers.Integral) for t in number_types),
         )
     # A time of day is the duration since midnight.
     return Column(_seconds(values, types), origin="date" if kinds == {"date"} else "duration")
+
+
+def _are_booleans(values: Sequence[Any], number_types: Sequence[type]) -> bool:
+    """Whether all numbers are booleans or NaN: so pandas reads true, false and empty cells."""
+    others = set(number_types) - {bool, np.bool_}
+    if len(others) == len(number_types):
+        return False
+    return not others or all(v != v for v in values if type(v) in others)
 
 
 def levels_column(values: Iterable[Any]) -> Column:

@@ -104,6 +104,17 @@ def test_one_fraction_in_many_rows_makes_a_number():
     assert [feature.origin for feature in learn(X).features] == ["number", "integer"]
 
 
+@pytest.mark.parametrize("missing", [None, nan, np.float32(nan), pd.NA])
+def test_objects_that_are_booleans_or_missing_are_booleans(missing):
+    """So pandas reads a CSV column of True, False and empty cells."""
+    for column in ([True, missing, False], [missing, np.True_, np.False_]):
+        (feature,) = learn(pd.DataFrame({"b": pd.Series(column, dtype=object)})).features
+        assert (feature.origin, feature.has_missing) == ("boolean", True)
+    for column in ([True, missing, 2.5], [True, 0.5, missing]):
+        (feature,) = learn(pd.DataFrame({"b": pd.Series(column, dtype=object)})).features
+        assert feature.origin == "number"
+
+
 def test_the_type_of_an_array_determines_the_origin():
     for dtype, origin in [
         ("?", "boolean"),

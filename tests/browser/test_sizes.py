@@ -184,7 +184,8 @@ def test_every_size_can_be_chosen_in_the_table(numbers, open_page):
     assert links.count() == len(model.frontier_.points)
     for i, point in enumerate(model.frontier_.points):
         links.nth(i).click()
-        assert reader.page.locator(".size-table [aria-current]").text_content() == point.words
+        current = reader.page.locator(".size-table [aria-current]")
+        assert current.get_attribute("aria-label") == point.words
         assert_shown(reader, point)
 
 
@@ -258,3 +259,15 @@ def test_what_the_terms_add_for_a_row_explains_its_prediction(open_page):
     np.testing.assert_allclose(rest, rest[0], atol=1e-5)  # the constant of the equation
     reader.page.click("#tab-node")
     assert reader.texts("#panel-node .terms-table thead th")[-1] == "this row"
+
+
+@pytest.mark.parametrize("width", [width for width, _ in SIZES])
+def test_the_table_of_sizes_fits_its_panel(numbers, open_page, width):
+    X, y, model = numbers
+    reader = open_page(model.show(X=X, y=y), width=width)
+    reader.page.click("#tab-model")
+    cut = reader.evaluate(
+        """[...document.querySelectorAll(".size-table th, .size-table td")]
+        .filter((cell) => cell.scrollWidth > cell.clientWidth).map((cell) => cell.textContent)"""
+    )
+    assert cut == []

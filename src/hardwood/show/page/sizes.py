@@ -22,6 +22,8 @@ class SizedTree(Protocol):
     @property
     def tree(self) -> ObliqueTree: ...
     @property
+    def n_leaves(self) -> int: ...
+    @property
     def n_terms(self) -> int: ...
     @property
     def size(self) -> float: ...
@@ -68,6 +70,7 @@ def _point(
     return {
         "summary": summary(point.tree),
         "words": point.words,
+        "leaves": point.n_leaves,
         "terms": point.n_terms,
         "numbers": point.size,
         "loss": point.loss,

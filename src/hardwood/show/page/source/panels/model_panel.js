@@ -62,15 +62,17 @@ function treeTable() {
 /** The sizes in order, as links. */
 function sizeTable() {
   const rows = model.sizes.points.map((size, t) => {
-    const link = button(size.words, () => change({ tree: t }), { class: "link" });
+    const options = { class: "link", "aria-label": size.words };
+    const link = button(size.leaves, () => change({ tree: t }), options);
     if (t === state.tree) link.setAttribute("aria-current", "true");
-    const cells = [size.numbers, size.lossText, size.aboveText].map((text) =>
+    const cells = [size.terms, size.numbers, size.lossText, size.aboveText].map((text) =>
       element("td", { class: "figure", text }),
     );
     return element("tr", {}, element("th", { scope: "row" }, link), ...cells);
   });
-  const head = ["size", "numbers", model.sizes.metric, "above the best"];
-  return tableParts("size-table", head, rows, SIZES_AT_FIRST);
+  const head = ["leaves", "terms", "numbers", "loss", "above the best"];
+  const note = `The loss is the ${model.sizes.metric} on held-out rows.`;
+  return [...tableParts("size-table", head, rows, SIZES_AT_FIRST), quietText(note)];
 }
 
 function aboutParts() {

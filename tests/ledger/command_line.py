@@ -20,6 +20,7 @@ from ledger.cases import Case
 from ledger.values import plain, same_every_time
 
 _ANSWER, _AMOUNT = ("-t", "answer", "--drop", "amount"), ("-t", "amount", "--drop", "answer")
+_FIT = ("fit", "shop.csv", "--no-baselines")  # a clock decides whether these are measured
 _SMALL = ("--method", "dgt", "--max-depth", "3")
 _SHORT = ("--max-depth", "3", "--max-trials", "4", "--time-limit", "none")
 _MODEL, _NUMBERS, _FOREST = "classes.hardwood", "numbers.hardwood", "forest.hardwood"
@@ -27,17 +28,16 @@ _BANDIT = ("bandit", "simulate", "shop.csv", "--rounds", "300", "--runs", "2", "
 
 # Commands to run, by name. Each runs in a new folder.
 _LINES: dict[str, Sequence[str]] = {
-    "fit": ("fit", "shop.csv", *_ANSWER, *_SMALL),
-    "fit numbers": ("fit", "shop.csv", *_AMOUNT, *_SMALL, "--leaves", "linear"),
+    "fit": (*_FIT, *_ANSWER, *_SMALL),
+    "fit numbers": (*_FIT, *_AMOUNT, *_SMALL, "--leaves", "linear"),
     "fit a forest": (
-        *("fit", "shop.csv", *_ANSWER, "--method", "dgt-forest", "--max-depth", "3"),
+        *(*_FIT, *_ANSWER, "--method", "dgt-forest", "--max-depth", "3"),
         *("--n-estimators", "4", "--oob-score"),
     ),
-    "fit the best": ("fit", "shop.csv", *_ANSWER, *_SHORT),
-    "fit all rows": ("fit", "shop.csv", *_ANSWER, *_SMALL, "--test-fraction", "0", "--seed", "3"),
+    "fit the best": (*_FIT, *_ANSWER, *_SHORT),
+    "fit all rows": (*_FIT, *_ANSWER, *_SMALL, "--test-fraction", "0", "--seed", "3"),
     "fit with weights": (
-        "fit",
-        "shop.csv",
+        *_FIT,
         *_AMOUNT,
         *_SMALL,
         "--weight",
@@ -45,8 +45,8 @@ _LINES: dict[str, Sequence[str]] = {
         "--l1",
         "1e-3",
     ),
-    "fit two targets": ("fit", "shop.csv", "-t", "amount,weight", *_SMALL, "--layers", "2"),
-    "fit a chosen task": ("fit", "shop.csv", "-t", "weight", "--task", "classification", *_SMALL),
+    "fit two targets": (*_FIT, "-t", "amount,weight", *_SMALL, "--layers", "2"),
+    "fit a chosen task": (*_FIT, "-t", "weight", "--task", "classification", *_SMALL),
     "tune": ("tune", "shop.csv", *_ANSWER, "--n-trials", "3", "--n-restarts", "1"),
     "tune by folds": (
         *("tune", "shop.csv", *_AMOUNT, *_SMALL, "--n-trials", "3", "--n-restarts", "1"),

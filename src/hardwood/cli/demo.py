@@ -76,42 +76,21 @@ def demo(
 
 
 def _baselines(data: Dataset, seed: int) -> dict[str, np.ndarray]:
-    """Class probabilities of the test rows by scikit-learn's models, with the usual encoding."""
-    from sklearn.compose import make_column_transformer
-    from sklearn.impute import SimpleImputer
+    """Class probabilities of the test rows by scikit-learn's models, on the tree's columns."""
     from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OneHotEncoder, StandardScaler
     from sklearn.tree import DecisionTreeClassifier
 
-    X, numeric, categorical = _object_matrix(data)
+    from hardwood.selection.other_libraries import EncodedClassifier
+
+    X, y, _ = data.training
     models = {
         f"CART, depth {MAX_DEPTH}": DecisionTreeClassifier(max_depth=MAX_DEPTH, random_state=seed),
         "logistic regression": LogisticRegression(max_iter=1000),
     }
-    predictions = {}
-    for name, model in models.items():
-        prepare = make_column_transformer(
-            (make_pipeline(SimpleImputer(), StandardScaler()), numeric),
-            (OneHotEncoder(handle_unknown="ignore"), categorical),
-        )
-        pipeline = make_pipeline(prepare, model)
-        pipeline.fit(X[data.train], data.target.values[data.train])
-        predictions[name] = pipeline.predict_proba(X[data.test])
-    return predictions
-
-
-def _object_matrix(data: Dataset) -> tuple[np.ndarray, list[int], list[int]]:
-    """Return the features for scikit-learn, and the numeric and the categorical columns."""
-    import pyarrow as pa
-
-    columns = data.features.columns
-    X = np.empty((data.features.num_rows, len(columns)), dtype=object)
-    categorical = [j for j, column in enumerate(columns) if pa.types.is_string(column.type)]
-    for j, column in enumerate(columns):
-        missing = None if j in categorical else np.nan
-        X[:, j] = [missing if value is None else value for value in column.to_pylist()]
-    return X, [j for j in range(len(columns)) if j not in categorical], categorical
+    return {
+        name: EncodedClassifier(model).fit(X, y).predict_proba(data.test_features)
+        for name, model in models.items()
+    }
 
 
 def _score(data: Dataset, tree: Model, probabilities: np.ndarray, seed: int) -> list[Score]:

@@ -119,6 +119,19 @@ def test_the_first_view_fits_the_window(kind, size, open_page):
         assert reader.shown_nodes() == set(range(tree.n_nodes))
 
 
+def test_the_text_of_a_deep_tree_is_cut_off_and_continues(open_page):
+    reader = open_page(show(chain(3000)), width=1600)
+    reader.page.click("#tab-text")
+    items = reader.page.locator(".outline li")
+    assert items.count() == 61  # 30 splits with a leaf each, and the next split
+    reader.page.get_by_role("button", name="… 2,970 splits from here").click()
+    assert items.count() == 61
+    reader.page.get_by_role("button", name="… 2,940 splits from here").click()
+    reader.page.get_by_role("button", name="Back to the root").click()
+    assert reader.page.get_by_role("button", name="Back to the root").count() == 0
+    assert items.count() == 61
+
+
 def test_no_cards_overlap(open_page):
     for kind in ("other 15 leaves", "a chain", "many leaves"):
         tree = FIRST_VIEWS[kind]()

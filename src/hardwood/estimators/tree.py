@@ -144,12 +144,16 @@ class TreeClassifier(_TreeClassifierParameters, _Searched, base.SingleTreeClassi
         Maximum number of candidates; None for no limit.
     scoring : str or function, default=None
         The validation score of a candidate: None, or a scorer of scikit-learn, such as "roc_auc";
-        larger is better. None: with leaves="auto" trees are compared by their log loss, else by
-        their accuracy. With leaves="auto" and a scorer, the best trees of every size are scored and
-        the best score is chosen; of `prefer`, only "readable" then matters.
+        larger is better. None: trees are compared by their log loss. With leaves="auto" and a
+        scorer, the best trees of every size are scored and the best score is chosen; of `prefer`,
+        only "readable" then matters.
     validation_fraction : float, default=0.2
         Fraction of the rows to hold out for validation, stratified by class. Tables with fewer than
-        1,500 distinct rows use 4-fold cross-validation instead.
+        20,000 distinct rows use 4-fold cross-validation instead, unless they are very wide.
+    calibrate : bool, default=False
+        Whether to recalibrate the probabilities on the held-out rows of the search: by a slope and
+        a constant of the log odds for two classes, a slope and an offset per class for more, and a
+        line per label. It changes leaf values, or the coefficients of linear leaves.
     class_weight : dict, "balanced" or None, default=None
         Factor for the weights of the rows of each class. "balanced": factors that give all classes
         the same total weight. Probabilities of classes are those of the rows without the weights;
@@ -161,10 +165,6 @@ class TreeClassifier(_TreeClassifierParameters, _Searched, base.SingleTreeClassi
         it.
     random_state : int, RandomState instance or None, default=None
         Seed of all random choices: starts, augmented rows, networks and validation rows.
-    calibrate : bool, default=False
-        Whether to recalibrate the probabilities on the held-out rows of the search: by a slope and
-        a constant of the log odds for two classes, a slope and an offset per class for more, and a
-        line per label. It changes leaf values, or the coefficients of linear leaves.
     verbose : int, default=0
         0 shows one line of progress, in a terminal or a notebook; 1 prints a line per candidate.
     callbacks : function or list of functions, default=None

@@ -46,7 +46,7 @@ _WORTH_MORE = 1.5  # times the rows of the first fold
 _OBLIQUE_TRIALS = 3  # of oblique trees, reinforced ones among them, before that is asked
 
 Finish = Callable[[TreeSearch, CandidateResult, Task, int], tuple[ObliqueTree, str]]
-"""Fits an oblique tree to all rows, the best of so many restarts."""
+"""Fits an oblique tree to all rows, the best of several restarts."""
 
 
 @dataclass(frozen=True)

@@ -203,7 +203,7 @@ def refine(
         raise ValueError("X_val and y_val belong together: give both, or none.")
     validation = None if X_val is None else (X_val, y_val)
     rows = _divided(start, X, y, sample_weight, validation, validation_fraction, seed)
-    scorer = Scorer.of(start.task, rows.task.classes, scoring)
+    scorer = Scorer.of_given_trees(start.task, rows.task.classes, scoring)
     stages = [_stage("start", start, None, scorer, rows, 0.0)]
     try:
         for name, spec in specs:

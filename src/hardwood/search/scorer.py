@@ -32,12 +32,29 @@ class Scorer:
     function
         A scorer of scikit-learn; None for the default of the task: the share of the log loss, or of
         the squared error (R2), that a constant prediction has and the tree avoids.
+    counts_right
+        Whether the default is the fraction of classes or labels that are right instead.
     """
 
     task: TaskKind
     classes: np.ndarray | None
     name: str
     function: ScoringFunction | None = None
+    counts_right: bool = False
+
+    @classmethod
+    def of_given_trees(
+        cls, task: TaskKind, classes: np.ndarray | None, scoring: Any = None
+    ) -> Scorer:
+        """Return the scorer for trees as they are, whose probabilities may be 0 or 1.
+
+        A single such probability would make the log loss infinite. So the default is the fraction
+        of classes or labels that are right.
+        """
+        if scoring is not None or task == "regression":
+            return cls.of(task, classes, scoring)
+        name = "accuracy" if task == "classification" else "label accuracy"
+        return cls(task, classes, name, counts_right=True)
 
     @classmethod
     def of(cls, task: TaskKind, classes: np.ndarray | None, scoring: Any = None) -> Scorer:
@@ -74,7 +91,13 @@ class Scorer:
             return self._by_function(outputs, truth, weight)
         if self.task == "regression":
             return _r2(outputs, truth, weight)
-        return _d2(outputs, truth, weight)
+        if not self.counts_right:
+            return _d2(outputs, truth, weight)
+        if self.task == "classification":
+            is_right = outputs.argmax(axis=1) == truth[:, 0]
+        else:
+            is_right = ((outputs >= 0.5) == (truth == 1)).mean(axis=1)
+        return float(np.average(is_right, weights=weight))
 
     def _by_function(
         self, outputs: np.ndarray, truth: np.ndarray, weight: np.ndarray | None

@@ -34,6 +34,16 @@ def test_labels_are_scored_by_the_share_of_their_mean_log_loss(weight):
     assert found == pytest.approx(1 - np.mean(losses) / np.mean(constant))
 
 
+def test_given_trees_are_scored_by_the_fraction_that_is_right():
+    outputs = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.4], [0.0, 1.0]])
+    truth = np.array([[0], [0], [1], [1]])
+    scorer = Scorer.of_given_trees("classification", np.array(["no", "yes"]))
+    assert scorer.score(outputs, truth, WEIGHT) == pytest.approx((1 + 5) / 8)
+    labels = Scorer.of_given_trees("multilabel", None)
+    assert labels.score(outputs, np.array([[1, 0], [1, 1], [1, 0], [0, 0]])) == 0.75
+    assert Scorer.of_given_trees("regression", None).name == "R2"
+
+
 def test_a_single_held_out_class_is_scored_by_the_loss():
     outputs, truth = np.array([[0.9, 0.1], [0.8, 0.2]]), np.array([[0], [0]])
     found = Scorer.of("classification", np.array(["no", "yes"])).score(outputs, truth)

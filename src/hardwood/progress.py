@@ -52,7 +52,7 @@ class Progress:
         self._stream: TextIO | None = None  # within the context
         self._now = self._best = ""
         self._share = 0.0
-        self._begun = self._drawn_at = 0.0
+        self._begun, self._drawn_at = 0.0, -math.inf
         self._width = 0  # of what is on the screen
 
     def __enter__(self) -> Progress:
@@ -95,6 +95,7 @@ class Progress:
         """Take the line away, until the next update."""
         if self._stream is not None and self._width:
             self._draw("")
+            self._drawn_at = -math.inf
 
     def _text(self, at: float) -> str:
         left = math.inf if self._time_left is None else self._time_left()

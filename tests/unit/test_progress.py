@@ -250,6 +250,26 @@ def test_what_callbacks_print_does_not_stand_behind_the_line(terminal):
     assert seen == [[], *[[""]] * 4]
 
 
+def test_a_line_that_was_erased_comes_back_at_once(terminal, monkeypatch):
+    monkeypatch.setattr(progress, "_INTERVAL", 1e9)
+    with Progress(stream=terminal) as line:
+        for _ in range(2):
+            line.update("here")
+            line.update("too soon")
+            line.erase()
+    assert terminal.lines == ["here", "", "here", ""]
+
+
+def test_own_callbacks_do_not_erase_it(terminal):
+    def silent(_):
+        return False
+
+    silent.__module__ = "hardwood.cli.fit"
+    options = {"max_depth": 2, "max_epochs": 5, "n_restarts": 1, "random_state": 0}
+    DGTClassifier(**options, callbacks=silent).fit(*load_iris(return_X_y=True))
+    assert terminal.lines.count("") == 1
+
+
 def test_an_error_takes_the_line_away(terminal):
     def fails(_):
         raise RuntimeError("of a callback")

@@ -54,9 +54,9 @@ def run_of(estimator: Any, learner: Learner, task: Task, clock: Clock, seed: int
     if verbose:
         callbacks.append(learner.printer(task, verbose))
     elif stream is not None:
-        # What callbacks print is not to stand behind the line.
-        erasers = [lambda _: progress.erase()] if callbacks else []
-        callbacks = [*erasers, *callbacks, learner.follower(task, progress)]
+        if any(map(_may_print, callbacks)):
+            callbacks.insert(0, lambda _: progress.erase())
+        callbacks.append(learner.follower(task, progress))
     return Run(
         seed=seed,
         n_jobs=parameters.n_threads(estimator.n_jobs),
@@ -64,6 +64,11 @@ def run_of(estimator: Any, learner: Learner, task: Task, clock: Clock, seed: int
         clock=clock,
         progress=progress,
     )
+
+
+def _may_print(callback: Any) -> bool:
+    """Whether a callback may print, which is not to stand behind the line of progress."""
+    return not str(getattr(callback, "__module__", "")).startswith("hardwood.")
 
 
 def divided(estimator: Any, learner: Learner, task: Task, seed: int) -> Task:

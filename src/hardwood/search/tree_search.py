@@ -667,15 +667,17 @@ class TreeSearch:
             begun = self._clock.spent
             self.builder.progress.update("the teacher")
             self._teachers.append(
-                self.make_teacher(
-                    self.folds[len(self._teachers)],
-                    is_over=lambda: not self._clock.has(self._reserved_seconds),
-                )
+                self.make_teacher(self.folds[len(self._teachers)], is_over=self._is_late)
             )
             self._teacher_seconds += self._clock.spent - begun
         if self._teachers[fold] is None and fold > 0:
             raise OutOfTime
         return self._teachers[fold]
+
+    def _is_late(self) -> bool:
+        """Whether to end the training of a teacher; keeps the line of progress up to date."""
+        self.builder.progress.update()
+        return not self._clock.has(self._reserved_seconds)
 
     def final_teacher(self, best: CandidateResult, all_rows: Task) -> Teacher | None:
         """Return the teacher for the final fit; None if the candidate is not distilled.

@@ -35,6 +35,7 @@ MOST_LEAVES = 2000  # of a tree that is read; of a larger one only constants are
 MOST_FEATURES = 40  # of a split that is read; longer ones keep their numbers, as they take long
 _PRECISIONS = range(8)  # negative powers of ten
 _LOSS_SHARE = 0.02  # of the standard error of the mean loss, by which rounding may change it
+_CONSTANT = 1e-12  # relative deviation of a target that is constant but for rounding errors
 _MOST_CHANGED = 0.001  # of the rows, whose predicted class rounding may change
 
 
@@ -117,8 +118,8 @@ class _Support:
     share
         (n,) row weights that sum to 1.
     unit
-        (k,) units of the scores of leaves: a power of ten near the standard deviation of predicted
-        numbers; 1 for other scores and probabilities.
+        (k,) units of the scores of leaves: a power of ten near the standard deviation of a target;
+        1 for other scores and probabilities.
     """
 
     tree: ObliqueTree
@@ -127,15 +128,21 @@ class _Support:
     share: np.ndarray
     unit: np.ndarray
 
+    @property
+    def n_rows(self) -> float:
+        """Number of rows of equal weight whose mean would be as accurate."""
+        return 1 / float(self.share @ self.share)
+
     @classmethod
     def of(cls, tree: ObliqueTree, rows: RoutedRows, X: Any, truth: np.ndarray) -> _Support:
-        outputs, share = rows.outputs(X), rows.weight / rows.weight.sum()
+        share, truth = rows.weight / rows.weight.sum(), truth[rows.row]
         unit = np.ones(tree.n_outputs)
         if tree.task == "regression" and tree.link == "identity":
-            deviation = np.sqrt(share @ (outputs - share @ outputs) ** 2)
-            known = np.where(deviation > 0, deviation, np.abs(outputs).max(axis=0))
-            unit = np.array([_power_of_ten(size) for size in known.tolist()])
-        return cls(tree, outputs, truth[rows.row], share, unit)
+            deviation = np.sqrt(share @ (truth - share @ truth) ** 2)
+            size = np.abs(truth).max(axis=0)
+            is_constant = deviation <= _CONSTANT * size
+            unit = _powers_of_ten(np.where(is_constant, size, deviation))
+        return cls(tree, rows.outputs(X), truth, share, unit)
 
     def allows(self, outputs: np.ndarray) -> bool:
         """Whether other outputs predict these rows as well."""
@@ -144,7 +151,9 @@ class _Support:
         before = criterion.losses(self.outputs, self.truth)
         change = float(self.share @ (criterion.losses(outputs, self.truth) - before))
         expected = float(self.share @ self._divergence(outputs))
-        error = math.sqrt(float(self.share**2 @ (before - self.share @ before) ** 2))
+        mean = float(self.share @ before)
+        error = math.sqrt(float(self.share**2 @ (before - mean) ** 2))
+        error = max(error, mean / self.n_rows)  # as of one more row, where all losses are equal
         if not max(abs(change), expected) <= _LOSS_SHARE * error:
             return False
         if self.tree.task == "regression":
@@ -174,6 +183,7 @@ def _relative_entropy(p: np.ndarray, q: np.ndarray) -> np.ndarray:
     return entropy
 
 
-def _power_of_ten(size: float) -> float:
-    """Return the smallest power of ten that is not below a size; 1 for 0."""
-    return float(f"1e{math.ceil(math.log10(size))}") if size > 0 else 1.0
+def _powers_of_ten(sizes: np.ndarray) -> np.ndarray:
+    """Return the smallest powers of ten that are not below sizes; 1 for 0."""
+    exponents = np.ceil(np.log10(np.where(sizes > 0, sizes, 1.0))).astype(int)
+    return np.array([float(f"1e{exponent}") for exponent in exponents.tolist()])

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
-from hardwood.cli.formulas import formula_in, without_formulas
+from hardwood.cli.csv.formulas import formula_in, without_formulas
 from hardwood.model import ObliqueTree
 
 FORMULAS = ["=1+1", "+x", "-x", "@x", "\tx", "\rx", "\nx", "=", "-1-1", "+1;x"]

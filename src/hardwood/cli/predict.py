@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from hardwood.cli import options as opt
+from hardwood.cli.csv.formulas import formula_in, without_formulas
 from hardwood.cli.errors import CommandError, check_writable, naming_the_file
-from hardwood.cli.formulas import formula_in, without_formulas
 from hardwood.cli.output import Notes, print_json
 from hardwood.cli.read import (
     check_column,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from hardwood.atomic_file import whole_file
-from hardwood.cli.csv_file import ColumnKinds, first_line, read_csv
+from hardwood.cli.csv.parse import ColumnKinds, first_line, read_csv
 from hardwood.cli.errors import CommandError, check_readable, did_you_mean
 from hardwood.errors import TableError, warn_about_table
 from hardwood.table.levels import first_wrong_number, in_learned_type, text_among_numbers

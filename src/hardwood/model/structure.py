@@ -15,9 +15,9 @@ import numpy as np
 
 from hardwood.model.files import strict_json
 from hardwood.table import target
+from hardwood.table.feature import check_text
 from hardwood.table.target import Label as Label
 from hardwood.table.target import TaskKind as TaskKind
-from hardwood.table.valid_text import check_text
 
 PROBABILITY_TOLERANCE = 1e-6
 

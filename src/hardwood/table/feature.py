@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hardwood.table.valid_text import check_text
+from hardwood.errors import TableError
 
 Level = str | int | float | bool
 """A value of a categorical column: what JSON can hold, so that a model file can."""
@@ -162,6 +162,24 @@ class Feature:
 def is_level(value: object) -> bool:
     """Whether a value can be a level: a Python string, finite number or boolean."""
     return type(value) in (str, int, bool) or _is_finite_float(value)
+
+
+def check_text(what: str, text: str) -> str:
+    """Return text; refuse half of a surrogate pair, which UTF-8 and thus no file can hold.
+
+    Raises
+    ------
+    TableError
+        It names the text, and ``what`` it is.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise TableError(
+            f"{what} {text!r:.80} is not valid Unicode: {error.reason} at character {error.start}. "
+            "Replace it, for example by text.encode(errors='replace').decode()."
+        ) from error
+    return text
 
 
 def _as_float(value: Any) -> Any:

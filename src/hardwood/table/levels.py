@@ -18,6 +18,7 @@ from hardwood.text.numbers import plural
 NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 """The pattern of a finite number."""
 
+_IS_NUMBER = re.compile(NUMBER).fullmatch
 _EXACT = 2**53  # float64 holds every integer up to it
 _BOOLEANS = {"true": True, "false": False}
 _MAX_COLUMNS = 8
@@ -27,7 +28,7 @@ _FEW = 5  # numbers for every other text
 
 def is_number_text(text: str) -> bool:
     """Whether a text is a finite number: ``12``, ``-1.5``, ``1e3``."""
-    return re.fullmatch(NUMBER, text) is not None
+    return _IS_NUMBER(text) is not None
 
 
 def first_wrong_number(texts: Sequence[str]) -> str:

@@ -10,8 +10,8 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from hardwood.errors import TableError
+from hardwood.table.feature import check_text
 from hardwood.table.levels import first_wrong_number
-from hardwood.table.valid_text import check_text
 
 Label = str | int | float | bool
 TaskKind = Literal["classification", "regression", "multilabel"]

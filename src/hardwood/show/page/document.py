@@ -17,7 +17,7 @@ from hardwood.errors import ModelKindError
 from hardwood.model.base import Model
 from hardwood.show.page.content import MAX_ROWS, content_of
 from hardwood.show.page.sizes import Sizes
-from hardwood.table.valid_text import check_text
+from hardwood.table.feature import check_text
 
 # The scripts in order: each uses names from earlier ones, and `main.js` starts the page.
 SCRIPTS = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import inspect
 import re
 import subprocess
@@ -51,8 +52,13 @@ def test_readme_hardwood_commands_exist():
     assert named <= commands
 
 
-def python_blocks(path):
-    return re.findall(r"^```python\n(.*?)^```", path.read_text(), re.MULTILINE | re.DOTALL)
+@pytest.fixture(scope="module")
+def guides():
+    """Return the script that runs the Python of guides."""
+    spec = importlib.util.spec_from_file_location("run_guides", ROOT / "tools" / "run_guides.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.mark.parametrize(
@@ -60,10 +66,13 @@ def python_blocks(path):
     [README, *sorted((ROOT / "docs").rglob("*.md"))],
     ids=lambda path: str(path.relative_to(ROOT)),
 )
-def test_python_in_the_documentation_runs(path, tmp_path, monkeypatch):
+def test_python_in_the_documentation_runs_and_prints_what_it_shows(
+    path, guides, tmp_path, monkeypatch
+):
+    """To put what it prints now into the guides: python tools/run_guides.py."""
     monkeypatch.chdir(tmp_path)
-    blocks = python_blocks(path)
-    exec(compile("\n".join(blocks), str(path), "exec"), {})
+    text = path.read_text()
+    assert guides.run(text, str(path)) == text
 
 
 def test_readme_has_one_install_line_for_the_wheel_test():

@@ -40,7 +40,6 @@ Trees: TypeAlias = ObliqueForest | TreeEnsemble
 MAX_LINES = 1_000
 MAX_LEVELS = 30
 _INDENT = "|   "
-_MAX_CENTERS = 8
 _COMBINATIONS = {"mean": "mean", "vote": "votes", "sum": "sum"}
 _ACTIVATIONS = {
     "smooth_step": "smooth step",
@@ -385,9 +384,8 @@ class _TreeWriter(_Writer):
             )
         gappy = [i for i in sorted(self.used) if tree.schema.features[i].has_missing]
         if gappy:
-            shown = ", ".join(_average(tree.schema, i, self.digits) for i in gappy[:_MAX_CENTERS])
-            more = f" (+ {len(gappy) - _MAX_CENTERS} more)" if len(gappy) > _MAX_CENTERS else ""
-            notes.append(f"A missing number counts as its mean: {shown}{more}.")
+            means = ", ".join(_average(tree.schema, i, self.digits) for i in gappy)
+            notes.append(f"A missing number counts as its mean: {means}.")
         return notes
 
 

@@ -275,6 +275,15 @@ def test_missing_numbers_of_linear_leaves_are_noted() -> None:
     assert "A missing number counts as its mean: x as 10.\n" in leaf.to_text()
 
 
+def test_the_means_of_all_missing_numbers_are_noted() -> None:
+    features = [Feature(f"x{i}", "numeric", center=float(i), has_missing=True) for i in range(20)]
+    schema = Schema(tuple(features))
+    weights = np.zeros((1, schema.n_columns))
+    weights[0, schema.first_column] = 1.0
+    note = ObliqueTree.of(weights, bias=[0], values=[0, 1], schema=schema).to_text().split("\n")[-2]
+    assert note.endswith(", ".join(f"x{i} as {i}" for i in range(20)) + ".")
+
+
 def test_labels() -> None:
     values = [[0.75, 0.1, 0.5], [0.25, 0.4, 0.1]]
     names = ["spam", "work", "a - b"]

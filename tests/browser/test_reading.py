@@ -17,7 +17,7 @@ GROUND = "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).slice(0
 
 @pytest.fixture
 def tree():
-    return make_tree(3, n_splits=14, n_features=5, mixed=True)
+    return make_tree(3, n_splits=14, n_features=5, mixed=True, sparsity=0.8)
 
 
 @pytest.fixture
@@ -93,8 +93,9 @@ def balanced(n_splits):
 FIRST_VIEWS = {
     "a split": lambda: make_tree(3, n_splits=1),
     "8 leaves": lambda: make_tree(3, n_splits=7),
-    "15 leaves": lambda: make_tree(3, n_splits=14),
-    "other 15 leaves": lambda: make_tree(4, n_splits=14),
+    "15 leaves": lambda: make_tree(1, n_splits=14),
+    "other 15 leaves": lambda: make_tree(11, n_splits=14),
+    "15 deep leaves": lambda: make_tree(3, n_splits=14),
     "linear leaves": lambda: make_tree(3, n_splits=14, k=1, task="regression", linear=True),
     "15 balanced leaves": lambda: balanced(14),
     "64 balanced leaves": lambda: balanced(63),
@@ -130,6 +131,26 @@ def test_the_text_of_a_deep_tree_is_cut_off_and_continues(open_page):
     reader.page.get_by_role("button", name="Back to the root").click()
     assert reader.page.get_by_role("button", name="Back to the root").count() == 0
     assert items.count() == 61
+
+
+@pytest.mark.parametrize("n_terms", [1, 2, 5, 12, 20])
+def test_a_card_has_room_for_twelve_terms(n_terms, open_page):
+    weights = np.vstack([np.arange(n_terms, 0.0, -1), np.eye(n_terms)[0]])
+    tree = ObliqueTree.of(
+        weights, bias=[0, 1], children=[[1, -1], [-2, -3]], values=np.arange(3.0), counts=[9] * 5
+    )
+    for X in (None, np.random.default_rng(0).normal(size=(30, n_terms))):
+        reader = open_page(show(tree, None, X))
+        assert reader.page.locator("#node-0 .term").count() == min(n_terms, 12)
+        more = f"+ {n_terms - 12} more" if n_terms > 12 else ""
+        assert reader.texts("#node-0 .relation .quiet") == [more]
+        inside = reader.evaluate("""(() => {
+          const chart = document.querySelector("#node-0 .small-chart");
+          const bottom = (chart ?? byId("node-0")).getBoundingClientRect();
+          const relation = document.querySelector("#node-0 .relation").getBoundingClientRect();
+          return (chart ? bottom.top : bottom.bottom) - relation.bottom;
+        })()""")
+        assert inside >= -1
 
 
 def test_no_cards_overlap(open_page):

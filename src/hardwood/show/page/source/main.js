@@ -104,7 +104,7 @@ function startDrawing() {
 
 function start() {
   model = readModel();
-  if (!model.rows) CARDS.split.height = WITHOUT_HISTOGRAM;
+  fitCards();
   startSizes();
   startHeader();
   startTabs();

@@ -117,17 +117,11 @@ function makeCard(tree, node, isReadable) {
   return card;
 }
 
-const TERMS_ON_CARD = 2;
-
 function splitParts(tree, split) {
   const [terms, nLeftOut, rightSide] = tree.conditions[split];
-  const nHidden = Math.max(terms.length - TERMS_ON_CARD, 0) + nLeftOut;
-  const lines = terms
-    .slice(0, TERMS_ON_CARD)
-    .map((term) =>
-      element("p", { class: "term", text: termText(term), title: conditionText(tree, split) }),
-    );
-  const more = element("span", { class: "quiet", text: nHidden ? `+ ${nHidden} more` : "" });
+  const title = conditionText(tree, split);
+  const lines = terms.map((term) => element("p", { class: "term", text: termText(term), title }));
+  const more = element("span", { class: "quiet", text: nLeftOut ? `+ ${nLeftOut} more` : "" });
   const relation = element("b", { text: relationText(rightSide) });
   const parts = [
     ...lines,

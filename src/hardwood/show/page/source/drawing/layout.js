@@ -11,6 +11,8 @@ const CARDS = {
   gap: 18,
 };
 const WITHOUT_HISTOGRAM = 76; // height of a split's card
+const TERMS_ON_CARD = 2; // for which a split's card has room
+const TERM_LINE = 18.2; // height that each further one needs
 const BOX = { width: 22, height: 40 };
 const BOXES = { split: BOX, leaf: BOX, linear: BOX, gap: 4 };
 const MOST_CARDS = 160;
@@ -19,6 +21,14 @@ const CARD_FLOW = 64; // width of the stream of all rows
 
 const openSplits = new Map(); // tree number -> Uint8Array, 1 where a split shows its children
 const MOST_AT_FIRST = 40; // nodes
+
+/** Make the cards of splits as high as the longest condition of the model needs. */
+function fitCards() {
+  if (!model.rows) CARDS.split.height = WITHOUT_HISTOGRAM;
+  const conditions = model.trees.flatMap((tree) => tree.conditions);
+  const most = conditions.reduce((a, [terms]) => Math.max(a, terms.length), TERMS_ON_CARD);
+  CARDS.split.height += TERM_LINE * (most - TERMS_ON_CARD);
+}
 
 function nodeSize(tree, node, form) {
   if (!isLeaf(tree, node)) return form.split;

@@ -3,7 +3,7 @@
 Python turns Ctrl-C into a KeyboardInterrupt wherever the program happens to be. Within an import, a
 finalizer or the callback of a weak reference that exception is lost, or becomes another one. So
 Ctrl-C ends the process right in its handler (`end_at_interrupts`). Only a command that has
-something to keep is told, once, by a KeyboardInterrupt (`first_interrupt_only`).
+something to keep gets one KeyboardInterrupt (`first_interrupt_only`).
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import numpy as np
@@ -210,6 +211,20 @@ def test_the_bar_fits_at_every_width(fit, open_page, size, theme):
     assert bar.bounding_box()["height"] < 0.3 * size[1]
     dots = reader.page.locator("#size-chart circle")
     assert dots.count() == len(stops(model.frontier_))
+
+
+def test_the_card_of_a_linear_leaf_has_whole_lines(open_page):
+    """However many levels a term has."""
+    X, y = table()
+    X["many"] = np.random.default_rng(0).choice(list("abcdefgh"), N_ROWS)
+    model = TreeRegressor(max_leaves=1, prefer="accuracy", **QUICK).fit(X, y + (X["many"] > "c"))
+    card = open_page(model.show(X=X, y=y)).page.locator(".card.leaf")
+    assert card.locator(".term").count() == 3
+    for line in card.locator(".term, .prediction, .facts").all():
+        assert line.evaluate("line => line.scrollHeight <= line.clientHeight + 1")
+    boxes = [line.bounding_box() for line in card.locator(".term, .facts, svg").all()]
+    for above, below in itertools.pairwise(boxes):
+        assert above["y"] + above["height"] <= below["y"] + 1
 
 
 def test_the_losses_fall_along_the_slider(numbers, open_page):

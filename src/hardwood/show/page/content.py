@@ -22,7 +22,7 @@ from hardwood.show.page.rows import DataRows
 from hardwood.show.page.sizes import Sizes, sizes_content
 from hardwood.show.text import summary
 from hardwood.text.condition import Axis, Phrase, phrase
-from hardwood.text.leaf import leaf_equations, says_equations
+from hardwood.text.leaf import Equation, leaf_equations, says_equations
 from hardwood.text.terms import MAX_TERMS, label_text, name_text
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ def content_of(
         "features": _features(model, features),
         "unused": _unused(model.schema, features),
         "spread": packed(model.schema.column_spread[columns]),
+        "knowsSpread": all(model.schema.features[i].spread for i in features.tolist()),
         "bins": N_BINS,
         "colors": colors.to_dict(),
         "sizes": None
@@ -231,15 +232,16 @@ def _scorecards(tree: ObliqueTree) -> list[list[Any]] | None:
     """
     if not says_equations(tree):
         return None
-    cards = []
-    for leaf in range(tree.n_leaves):
-        equation, *others = leaf_equations(tree, leaf, max_terms=TERMS_ON_CARD, digits="auto")
-        if others:
-            return None
-        sum_ = equation.formula
-        what = equation.left_side or "linear"
-        cards.append([what, [str(term) for term in sum_.terms], sum_.n_left_out])
-    return cards
+    leaves = [
+        leaf_equations(tree, leaf, max_terms=None, digits="auto") for leaf in range(tree.n_leaves)
+    ]
+    return [_scorecard(*equations) for equations in leaves] if len(leaves[0]) == 1 else None
+
+
+def _scorecard(equation: Equation) -> list[Any]:
+    terms = [str(term) for term in equation.formula.terms]
+    shown = terms[:TERMS_ON_CARD]
+    return [equation.left_side or "linear", shown, len(terms) - len(shown)]
 
 
 # Rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from hardwood.model import ObliqueTree
 from hardwood.model.edit.criterion import criterion_for
 from hardwood.model.edit.short_numbers import short_numbers
 from hardwood.table import Feature, Schema
+from hardwood.text.leaf import decision_words
 from hardwood.text.numbers import n_digits
 from trees import make_rows, make_tree, trees
 
@@ -102,6 +104,24 @@ def test_two_classes_have_one_score():
     assert not short.leaf_weights[:, 0].any()
     assert not short.values[:, 0].any()
     np.testing.assert_allclose(short.outputs(X), tree.outputs(X), atol=0.2)
+
+
+@pytest.mark.parametrize("linear", [False, True])
+@pytest.mark.parametrize("k", [2, 4])
+def test_decisions_stay_and_have_short_numbers(k, linear):
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        tree = make_tree(rng, k=k, linear=linear, decides=True)
+        X = make_rows(rng, tree.schema, 300)
+        short = short_numbers(tree, X, targets(rng, tree, X))
+        weights = short.decision_weights
+        exact = short.replace(decision_weights=tree.decision_weights)
+        np.testing.assert_array_equal(short.predict(X), exact.predict(X))
+        assert max(map(n_digits, weights.tolist())) <= (9 if linear else 2)
+        number = r"> ([\d.e-]+)$" if k == 2 else r" ([\d.e-]+)[,)]"
+        written = re.findall(number, decision_words(short))
+        expected = [weights[0]] if k == 2 else weights
+        np.testing.assert_array_equal([float(text) for text in written], expected)
 
 
 def test_dates_count_in_days_and_levels_are_rounded_alike():

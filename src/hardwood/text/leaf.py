@@ -200,9 +200,9 @@ def decision_words(tree: Tree) -> str:
     if len(labels) == 2:
         with np.errstate(over="ignore"):
             threshold = float(1 / (1 + weights[1] / weights[0]))
-        return f"{labels[1]} where p({labels[1]}) > {format_digits(threshold, 3)}"
+        return f"{labels[1]} where p({labels[1]}) > {format_digits(threshold, 'auto')}"
     shown = zip(labels[:MAX_OUTPUTS], weights.tolist(), strict=False)
-    pairs = [f"{label} {format_digits(weight, 3)}" for label, weight in shown]
+    pairs = [f"{label} {format_digits(weight, 'auto')}" for label, weight in shown]
     if len(labels) > MAX_OUTPUTS:
         pairs.append(f"{len(labels) - MAX_OUTPUTS} more")
     return f"the class with the largest p * weight (weights: {', '.join(pairs)})"

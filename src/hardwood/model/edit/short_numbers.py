@@ -9,7 +9,9 @@ rounds
    coarsest of 1, 0.1, 0.01, ... for which the mean loss of the given rows changes by at most 2 % of
    its standard error, and at most one row in a thousand is predicted another class. The loss if the
    predictions before were the truth must not grow by more, either: the other change may be small
-   by chance.
+   by chance;
+3. the probability above which the second of two classes is predicted, or the weights of several
+   classes, to the shortest numbers with which every given row is predicted the same class.
 
 The rounded numbers are decimal in the units of the text, where dates count in days and so on.
 """
@@ -17,6 +19,7 @@ The rounded numbers are decimal in the units of the text, where dates count in d
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -25,18 +28,21 @@ import numpy as np
 
 from hardwood.model.edit.criterion import PROBABILITY_EPSILON, criterion_for
 from hardwood.model.edit.each_split import Changed, RowsAtSplit, change_each_split, share_elsewhere
-from hardwood.model.edit.rounding import short_split
+from hardwood.model.edit.rounding import short_number, short_split
 from hardwood.model.edit.separation import CAUTIONS, Sides, all_terms
 from hardwood.model.edit.short_leaves import LinearScores, rounded_constants
 from hardwood.model.kinds.tree import ObliqueTree
+from hardwood.model.outputs import class_positions
 from hardwood.model.routed_rows import RoutedRows
+from hardwood.text.terms import exact_sum
 
 MOST_LEAVES = 2000  # of a tree that is read; of a larger one only constants are rounded
 MOST_FEATURES = 40  # of a split that is read; longer ones keep their numbers, as they take long
 _PRECISIONS = range(8)  # negative powers of ten
 _LOSS_SHARE = 0.02  # of the standard error of the mean loss, by which rounding may change it
-_CONSTANT = 1e-12  # relative deviation of a target that is constant but for rounding errors
 _MOST_CHANGED = 0.001  # of the rows, whose predicted class rounding may change
+_CONSTANT = 1e-12  # relative deviation of a target that is constant but for rounding errors
+_MOST_WEIGHT_DIGITS = 9  # of a decision weight
 
 
 def short_numbers(
@@ -62,7 +68,7 @@ def short_numbers(
     """
     if tree.n_leaves <= MOST_LEAVES:
         tree = _with_short_splits(tree, X, sample_weight)
-    return _with_short_leaves(tree, X, truth, sample_weight)
+    return _with_short_decisions(_with_short_leaves(tree, X, truth, sample_weight), X)
 
 
 # Splits
@@ -187,3 +193,34 @@ def _powers_of_ten(sizes: np.ndarray) -> np.ndarray:
     """Return the smallest powers of ten that are not below sizes; 1 for 0."""
     exponents = np.ceil(np.log10(np.where(sizes > 0, sizes, 1.0))).astype(int)
     return np.array([float(f"1e{exponent}") for exponent in exponents.tolist()])
+
+
+# Decisions
+
+
+def _with_short_decisions(tree: ObliqueTree, X: Any) -> ObliqueTree:
+    weights = tree.decision_weights
+    if weights is None:
+        return tree
+    outputs = tree.outputs(X)
+    decided = tree.class_positions(outputs)
+    for short in _short_decision_weights(weights, outputs, decided):
+        if np.array_equal(class_positions(outputs, short), decided):
+            return tree.replace(decision_weights=short)
+    return tree
+
+
+def _short_decision_weights(
+    weights: np.ndarray, outputs: np.ndarray, decided: np.ndarray
+) -> Iterator[np.ndarray]:
+    """Yield weights with more and more digits; for two classes, that of the shortest threshold."""
+    if len(weights) == 2:
+        threshold = float(weights[0] / weights.sum())
+        below = float(outputs[decided == 0, 1].max(initial=0.0))
+        above = float(outputs[decided == 1, 1].min(initial=1.0))
+        found = short_number(below, above, threshold)
+        if found is not None:
+            yield np.array([found, exact_sum([1.0, -found])])
+        return
+    for digits in range(1, _MOST_WEIGHT_DIGITS + 1):
+        yield np.array([float(f"{weight:.{digits - 1}e}") for weight in weights.tolist()])

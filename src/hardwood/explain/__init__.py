@@ -13,7 +13,7 @@ from hardwood.explain.counterfactual import (
     FeatureChange,
     counterfactual,
 )
-from hardwood.explain.path import Decision, ForestPath, TermAtRow, TreePath, path
+from hardwood.explain.path import Decision, ForestPath, LeafScore, TermAtRow, TreePath, path
 from hardwood.explain.shapley import shapley
 from hardwood.explain.shapley_values import ShapleyValues
 
@@ -23,6 +23,7 @@ __all__ = [
     "Decision",
     "FeatureChange",
     "ForestPath",
+    "LeafScore",
     "ShapleyValues",
     "TermAtRow",
     "TreePath",

@@ -9,6 +9,8 @@ categories and missing values; each further term is the contribution of one feat
 margin is the score in the direction taken, divided by the standard deviation of the split's score:
 over given rows, or if none are given, as if the columns were independent with their standard
 deviations in training, :math:`\sqrt{\sum_j (w_{ij} \sigma_j)^2}`.
+
+The scores of a linear leaf are sums of the same kind.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from hardwood.show.text import leaf_text
 from hardwood.table import encode_row
 from hardwood.text.blocks import Block, Text, TextTable
 from hardwood.text.frames import columns_of
+from hardwood.text.leaf import leaf_equations, leaf_scores, says_equations
 from hardwood.text.numbers import Digits, format_number, plural
 from hardwood.text.report import Report
 from hardwood.text.terms import MAX_TERMS
@@ -97,6 +100,28 @@ class Decision:
     margin: float
 
 
+@dataclass(frozen=True)
+class LeafScore:
+    """One score of a linear leaf: the prediction, or what its link makes a prediction of.
+
+    Attributes
+    ----------
+    equation
+        The equation of the leaf, as text.
+    score
+        The sum of bias and terms.
+    bias
+        Score of the average row: numbers at their means, no categories, nothing missing.
+    terms
+        Contributions of the features, the largest first. Zero contributions are left out.
+    """
+
+    equation: str
+    score: float
+    bias: float
+    terms: tuple[TermAtRow, ...]
+
+
 @dataclass(frozen=True, repr=False)
 class TreePath(Report):
     """The path of one row through a tree, made by `path`; a sequence of `decisions`.
@@ -115,6 +140,8 @@ class TreePath(Report):
         The result of ``predict_one``.
     max_terms
         Number of terms to print per decision; None for all.
+    scores
+        Scores of a linear leaf, one per equation of `to_text`; empty for a constant leaf.
     """
 
     decisions: tuple[Decision, ...]
@@ -123,6 +150,7 @@ class TreePath(Report):
     outputs: tuple[float, ...]
     prediction: Any
     max_terms: int | None = MAX_TERMS
+    scores: tuple[LeafScore, ...] = ()
 
     def __len__(self) -> int:
         return len(self.decisions)
@@ -144,9 +172,17 @@ class TreePath(Report):
         return f"{plural(len(self), 'decision')} to leaf {self.leaf}: {self.leaf_text}"
 
     def _blocks(self) -> Sequence[Block]:
-        if not self.decisions:
+        if not self.decisions and not self.scores:
             return [Text("The tree is a single leaf: all rows get the same prediction.")]
-        return [self._decisions_text(), self._terms_grid()]
+        parts = [(str(i), decision.bias, decision.terms) for i, decision in enumerate(self, 1)]
+        parts += [("leaf", score.bias, score.terms) for score in self.scores]
+        blocks: list[Block] = [self._decisions_text()] if self.decisions else []
+        if self.scores:
+            lines = [
+                f"{each.equation}\n   score {format_number(each.score)}" for each in self.scores
+            ]
+            blocks.append(Text("\n".join(lines), "Scores of the leaf"))
+        return [*blocks, self._terms_grid(parts)]
 
     def _decisions_text(self) -> Text:
         lines = []
@@ -158,13 +194,13 @@ class TreePath(Report):
             ]
         return Text("\n".join(lines), "Decisions")
 
-    def _terms_grid(self) -> TextTable:
+    def _terms_grid(self, parts: Sequence[tuple[str, float, tuple[TermAtRow, ...]]]) -> TextTable:
         rows = []
-        for i, decision in enumerate(self.decisions):
-            shown = decision.terms[: self.max_terms]
-            rows.append([str(i + 1), "constant", "", f"{decision.bias:+.4g}"])
+        for name, bias, terms in parts:
+            shown = terms[: self.max_terms]
+            rows.append([name, "constant", "", f"{bias:+.4g}"])
             rows += [["", term.feature, term.text, f"{term.contribution:+.4g}"] for term in shown]
-            rest = decision.terms[len(shown) :]
+            rest = terms[len(shown) :]
             if rest:
                 total = sum(term.contribution for term in rest)
                 rows.append(["", plural(len(rest), "smaller term"), "", f"{total:+.4g}"])
@@ -357,7 +393,19 @@ class _DecisionWriter:
             outputs=tuple(outputs.tolist()),
             prediction=tree.prediction_for(outputs),
             max_terms=self.max_terms,
+            scores=self._scores(tree, leaf, columns) if says_equations(tree) else (),
         )
+
+    def _scores(self, tree: ObliqueTree, leaf: int, columns: np.ndarray) -> tuple[LeafScore, ...]:
+        """Describe the scores of a linear leaf."""
+        equations = leaf_equations(tree, leaf, max_terms=self.max_terms, digits=self.digits)
+        scores = []
+        for equation, view in zip(equations, leaf_scores(tree, leaf), strict=False):
+            contributions = view.weights * columns
+            score = math.fsum([view.value, *contributions.tolist()])
+            terms = self._terms(tree, contributions)
+            scores.append(LeafScore(equation.line(), score, view.value, terms))
+        return tuple(scores)
 
     def _decision(
         self, tree: ObliqueTree, split: int, below: int, columns: np.ndarray, deviation: float

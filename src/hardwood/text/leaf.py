@@ -125,7 +125,7 @@ def leaf_equations(
     scores is the logistic function of their difference.
     """
     function = tree.link if tree.link in ("exp", "logistic") else ""
-    views, left_sides = _views(tree, leaf), _left_sides(tree)
+    views, left_sides = leaf_scores(tree, leaf), _left_sides(tree)
     if len(views) < tree.n_outputs:
         function, left_sides = "logistic", [f"p({_class_text(tree, 1)})"]
     return [
@@ -146,7 +146,7 @@ def linear_leaf_lines(tree: ObliqueTree, leaf: int, *, digits: Digits) -> list[s
         return lines
     if len(equations) == 1:
         return equations[0].lines()
-    views = _views(tree, leaf)
+    views = leaf_scores(tree, leaf)
     groups = grouped_entries(tree.schema, [view.terms for view in views], digits)
     entries = [entry for group in groups for entry in group]
     head = {"classification": "score of", "multilabel": "logistic of"}.get(tree.task, "target")
@@ -155,7 +155,7 @@ def linear_leaf_lines(tree: ObliqueTree, leaf: int, *, digits: Digits) -> list[s
     return table_lines(head, names, [view.value for view in views], entries, digits)
 
 
-def _views(tree: ObliqueTree, leaf: int) -> list[LinearLeaf]:
+def leaf_scores(tree: ObliqueTree, leaf: int) -> list[LinearLeaf]:
     """Return the score of each output; of two classes, the second relative to the first."""
     views = [tree.linear_leaf(leaf, output) for output in range(tree.n_outputs)]
     is_pair = tree.classes is not None and len(views) == 2

@@ -106,6 +106,34 @@ def test_a_single_leaf_has_no_decisions(rng):
     assert len(route.to_frame()) == 0
 
 
+@pytest.mark.parametrize("n_splits", [0, 4])
+@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize("task", sorted(LINKS))
+def test_the_scores_of_a_linear_leaf_explain_its_outputs(rng, task, k, n_splits):
+    if task == "classification" and k == 1:
+        k = 4
+    tree = make_tree(rng, n_splits=n_splits, k=k, task=task, mixed=True, linear=True)
+    for row in make_rows(rng, tree.schema, 10):
+        route = path(tree, row)
+        scores = [each.score for each in route.scores]
+        for each in route.scores:
+            total = each.bias + sum(term.contribution for term in each.terms)
+            assert each.score == pytest.approx(total, abs=1e-9)
+        if task == "classification":
+            scores = scores if k > 2 else [0.0, *scores]
+            odds = np.exp(np.array(scores) - max(scores))
+            np.testing.assert_allclose(route.outputs, odds / odds.sum(), rtol=1e-5)
+        elif task == "multilabel":
+            np.testing.assert_allclose(route.outputs, 1 / (1 + np.exp(-np.array(scores))), 1e-5)
+        else:
+            assert tree.link == "identity"
+            np.testing.assert_allclose(route.outputs, scores, rtol=1e-5, atol=1e-6)
+        text = str(route)
+        assert "single leaf" not in text
+        assert all(each.equation in text for each in route.scores)
+        assert len(route.to_dict()["scores"]) == len(route.scores)
+
+
 def test_rows_in_any_form(tree):
     import pandas as pd
 

@@ -39,6 +39,7 @@ from hardwood.search.scorer import Scorer
 from hardwood.search.tree_search import FINAL_RESTARTS, TreeSearch
 from hardwood.text.numbers import format_number, plural
 
+_HOPE = -0.5  # standard errors that an oblique tree must be better on the first fold
 _CLEARLY = 2.0  # standard errors that an oblique tree may be worse before the search gives it up
 _INTERRUPTED = "Not fitted to all rows: the fit was interrupted."
 _SAFE_SHARE = 0.7  # of the time left, for a tree of more rows than the search had
@@ -136,7 +137,7 @@ class FrontierSearch:
         assert self.oblique is not None
         self.oblique.trials = self._trials
         self.oblique.rival = self._best_linear.losses
-        self.oblique.tolerated = _CLEARLY if self.prefer == "accuracy" else 0.0
+        self.oblique.tolerated = _CLEARLY if self.prefer == "accuracy" else _HOPE
         self.oblique.reserve = self.linear.reserved_seconds
         self.oblique.on_trial = (*self.oblique.on_trial, self._gives_up)
         self.oblique.run()
@@ -215,9 +216,19 @@ class FrontierSearch:
     # --- the choice --------------------------------------------------------------------------
 
     def _trees(self) -> list[HeldOut]:
+        """Return what may be chosen.
+
+        An oblique tree must be clearly better than the best linear one: it is the best of many
+        random ones, and fitted to all rows it is another one.
+        """
         trees: list[HeldOut] = [tree for _, tree in self.linear.trees]
-        if self.oblique is not None:
-            trees += [_oblique_result(group.best) for group in self.oblique.groups.values()]
+        if self.oblique is None:
+            return trees
+        for group in self.oblique.groups.values():
+            gained = self._best_linear.losses - group.best.losses
+            error = standard_error(gained, self._weight)
+            if group.candidate.is_axis_aligned or np.average(gained, weights=self._weight) > error:
+                trees.append(_oblique_result(group.best))
         return trees
 
     def _place(self, trees: list[HeldOut]) -> int:

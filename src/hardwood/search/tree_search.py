@@ -599,7 +599,7 @@ class TreeSearch:
         rivals = [self.best.losses, *([] if self.rival is None else [self.rival])]
         least = min((rival[: len(losses)] for rival in rivals), key=np.mean)
         worse = losses - least
-        allowed = 0.0 if candidate.augmentation is not None else self.tolerated
+        allowed = min(self.tolerated, 0.0) if candidate.augmentation else self.tolerated
         return float(worse.mean()) > allowed * float(worse.std()) / math.sqrt(len(worse))
 
     def describe(self, candidate: Candidate) -> str:

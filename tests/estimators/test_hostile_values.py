@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 
 from hardwood import (
     DGTClassifier,
@@ -16,11 +17,13 @@ from hardwood import (
     DGTRegressor,
     NonGreedyTreeClassifier,
     NonGreedyTreeRegressor,
+    ReinforcedTreeRegressor,
     TAOClassifier,
     TAORegressor,
     TELClassifier,
     TELRegressor,
 )
+from hardwood.errors import TableError
 from hardwood.learn import Relaxation, Training
 
 
@@ -318,3 +321,25 @@ def test_a_forest_is_no_start(table):
     for init in (forest, forest.forest_):
         with pytest.raises(TypeError, match="init must be None, an ObliqueTree"):
             DGTClassifier(init=init).fit(*table)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        DGTRegressor(leaves="linear", max_depth=1, max_epochs=3),
+        TAORegressor(leaves="linear", max_depth=1, max_sweeps=1, early_stopping=False),
+    ],
+)
+def test_a_slope_beyond_float64_names_its_column(estimator, rng):
+    """Numbers of 1e-7 that predict numbers of 1e307: the weight per unit is no float64."""
+    X = pd.DataFrame({"wide": rng.normal(size=120), "narrow": 1e-7 * rng.normal(size=120)})
+    y = 1e307 * np.sign(X["narrow"] + 1e-8 * X["wide"])
+    with pytest.raises(TableError, match=r"weight of column 'narrow' exceeds float64.*Multiply"):
+        clone(estimator).fit(X, y)
+
+
+def test_a_reinforced_tree_may_start_from_a_single_leaf():
+    X = [[0.0], [1.0], [2.0], [3.0]]
+    model = ReinforcedTreeRegressor(init="axis", max_depth=2, max_epochs=2).fit(X, [1e300] * 4)
+    assert model.tree_.n_splits == 0
+    np.testing.assert_array_equal(model.predict(X), [1e300] * 4)

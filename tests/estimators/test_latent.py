@@ -466,6 +466,15 @@ def test_hostile_entries_have_finite_answers(cancer):
         model.predict(np.full((1, 30), np.inf))
 
 
+@pytest.mark.filterwarnings("ignore::hardwood.errors.TableWarning")  # they are near it
+@pytest.mark.parametrize("skip_connection", [True, False])
+def test_columns_near_the_largest_float_have_finite_answers(skip_connection):
+    X = np.array([[1.7e308, 0.0], [-1e307, 1.0], [0.0, 2.0], [-1.7e308, 3.0]])
+    model = LatentTreeClassifier(**QUICK, skip_connection=skip_connection)
+    probability = model.fit(X, [0, 1, 1, 0]).predict_proba(X)
+    np.testing.assert_allclose(probability.sum(axis=1), 1.0)
+
+
 def test_the_code_of_the_page_runs(tmp_path, monkeypatch, capsys):
     page = Path(__file__).parents[2] / "docs" / "papers" / "latent.md"
     blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)

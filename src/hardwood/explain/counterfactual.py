@@ -35,6 +35,7 @@ _BLOCK = 2**22  # values of a matrix to hold at a time
 _WIDER = 8.0  # factor for the margin, where rounding errors were larger than it
 _WIDEST = 1.0  # standard deviations: larger than any rounding error that matters
 _MICROSECONDS = 1e6  # per second, the resolution of dates and durations
+_COSTS = (1e-300, 1e300)  # the engine takes neither 0 nor infinity
 _LITTLE = 1e-9  # more than the rounding error of a length, relative to it
 
 
@@ -460,7 +461,9 @@ class _Search:
         constraints = self.constraints
         if self.norm != "l2" or not (constraints.kind == WHOLE).any():
             return self._solve(X, low, high, norm=self.norm, cost=constraints.cost, **how)
-        first, found, _ = self._solve(X, low, high, norm="l1", cost=constraints.cost**2, **how)
+        with np.errstate(over="ignore", under="ignore"):
+            squares = np.clip(np.square(constraints.cost), *_COSTS)
+        first, found, _ = self._solve(X, low, high, norm="l1", cost=squares, **how)
         length = np.where(found, _length(constraints.sizes(X, first)), np.inf)
         reach = length[:, None] * (1 + _LITTLE) / constraints.cost
         low, high = np.fmax(low, X - reach), np.fmin(high, X + reach)

@@ -183,8 +183,8 @@ def _moved(
     with np.errstate(all="ignore"):
         step = np.where(size > 0, (margin * length - score) / size, 0.0)
         shift = step[:, None] * weights * spread * encoding.scale
+        shifted = rows[:, encoding.numeric] + shift
     out = rows.copy()
-    shifted = rows[:, encoding.numeric] + shift
     kept = np.isfinite(shifted)
     out[:, encoding.numeric] = np.where(kept, shifted, rows[:, encoding.numeric])
     return out

@@ -59,7 +59,7 @@ from hardwood.learn.task import Task
 from hardwood.learn.training import LARGEST, Epoch
 from hardwood.learn.units import (
     StartParameters,
-    leaves_in_raw_units,
+    linear_leaves_of,
     splits_in_raw_units,
     start_parameters,
 )
@@ -254,9 +254,7 @@ class DGT(GradientLearner):
         if tree["leaf_weights"] is None:
             values = task.leaf_values(tree["scores"])
         else:
-            values, leaf_weights = task.linear_leaves(
-                *leaves_in_raw_units(tree["scores"], tree["leaf_weights"], task)
-            )
+            values, leaf_weights = linear_leaves_of(tree["scores"], tree["leaf_weights"], task)
             link = task.loss.link_name
         return ObliqueTree(
             weights,

@@ -397,7 +397,7 @@ def with_first_branches(
     """Return weights (T, c) and bias (T,) of all nodes: 0 for the root and for first branches."""
     parent = np.array(parents)
     branches = np.argsort(parent[1:], kind="stable") + 1  # siblings side by side, by their parents
-    is_first = np.r_[True, parent[branches][1:] != parent[branches][:-1]]
+    is_first = np.diff(parent[branches], prepend=-1) != 0
     all_weights = np.zeros((len(parent), weights.shape[1]))
     all_bias = np.zeros(len(parent))
     all_weights[branches[~is_first]], all_bias[branches[~is_first]] = weights, bias

@@ -64,7 +64,7 @@ from hardwood.learn.losses import (
 from hardwood.learn.start import StartTree, left_to_right, required_start
 from hardwood.learn.task import Task
 from hardwood.learn.training import Epoch
-from hardwood.learn.units import leaves_in_raw_units, splits_in_raw_units, start_parameters
+from hardwood.learn.units import linear_leaves_of, splits_in_raw_units, start_parameters
 from hardwood.model import ObliqueTree
 from hardwood.model.structure import TaskKind
 from hardwood.parameters import choice_field, integer_field, is_auto, real_field, switch_field
@@ -456,8 +456,7 @@ class _Work:
         weights, bias = splits_in_raw_units(state.weights, state.bias, task)
         values, leaf_weights, link = self._values(state), None, NO_LINK
         if state.leaf_weights is not None:
-            raw = leaves_in_raw_units(state.scores, state.leaf_weights, task)
-            values, leaf_weights = task.linear_leaves(*raw)
+            values, leaf_weights = linear_leaves_of(state.scores, state.leaf_weights, task)
             link = task.loss.link_name
         return ObliqueTree(
             weights,

@@ -333,10 +333,11 @@ class Task:
         values = self.loss.link_scores(np.asarray(scores, dtype=np.float64))
         weights = np.swapaxes(self.loss.link_scores(np.swapaxes(leaf_weights, 1, 2)), 1, 2)
         if self.loss.target_units == "deviation":
-            return (
-                values * self.target_scale + self.target_center,
-                weights * self.target_scale[:, None],
-            )
+            with np.errstate(over="ignore"):  # the caller checks the weights
+                return (
+                    values * self.target_scale + self.target_center,
+                    weights * self.target_scale[:, None],
+                )
         if self.loss.target_units == "mean":  # exp(s) scale = exp(s + log scale)
             values = values + np.log(self.target_scale)
         return values, weights

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from hardwood.errors import TableError
 from hardwood.learn.task import Task
 from hardwood.model import ObliqueTree
 from hardwood.table import Schema
@@ -48,6 +49,15 @@ def leaves_in_raw_units(
     return flat.reshape(L, k), weights.reshape(L, k, c)
 
 
+def linear_leaves_of(
+    scores: np.ndarray, leaf_weights: np.ndarray, task: Task
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the values (L, k) and weights (L, k, c) of a tree's linear leaves, in raw units."""
+    values, weights = task.linear_leaves(*leaves_in_raw_units(scores, leaf_weights, task))
+    _check_finite(weights, task)
+    return values, weights
+
+
 def _in_raw_units(
     weights: np.ndarray, bias: np.ndarray, task: Task
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -60,7 +70,9 @@ def _in_raw_units(
     counts as one of them.
     """
     schema = task.schema
-    weights = weights.astype(np.float64) / schema.column_scale
+    with np.errstate(over="ignore"):
+        weights = weights.astype(np.float64) / schema.column_scale
+    _check_finite(weights, task)
     bias = bias.astype(np.float64)
     for j, feature in enumerate(schema.features):
         if feature.kind == "categorical" and not feature.has_missing:
@@ -71,6 +83,21 @@ def _in_raw_units(
             weights[:, levels] -= mean[:, None]
             bias += mean
     return weights, bias
+
+
+def _check_finite(weights: np.ndarray, task: Task) -> None:
+    """Refuse a column so small, or a target so large, that a weight (..., c) exceeds float64."""
+    schema = task.schema
+    is_finite = np.isfinite(weights).reshape(-1, schema.n_columns).all(axis=0)
+    if not is_finite.all():
+        column = int(is_finite.argmin())
+        name = schema.names[schema.column_feature[column]]
+        target = f" and the target by about {task.target_scale.max():.3g}"
+        raise TableError(
+            f"The weight of column {name!r} exceeds float64: the column varies by about "
+            f"{schema.column_scale[column]:.3g}{target * (task.kind == 'regression')}. Multiply "
+            "the column by a constant, or leave it out."
+        )
 
 
 def _level_shares(task: Task, j: int) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from hardwood.report.plot_style import (
     legend,
     name_axes,
     ticks,
+    unit_of,
 )
 
 if TYPE_CHECKING:
@@ -58,12 +60,14 @@ def _importance(found: Analysis, ax: Any) -> None:
     shown = found.importance[:_MAX_BARS]
     places = np.arange(len(shown))
     values = np.array([entry.importance for entry in shown])
-    reach = values - np.array([entry.low for entry in shown])
+    unit, words = unit_of(values)
+    reach = (values - np.array([entry.low for entry in shown])) / unit
+    values = values / unit
     ax.barh(places, values, xerr=reach, color=BLUE, ecolor="black", capsize=3, height=0.7)
     ax.axvline(0, color=GRAY, linewidth=1)
     ax.invert_yaxis()
     ticks(ax.yaxis, places.tolist(), [entry.name for entry in shown])
-    change = f"{found._change} when shuffled, with 95 % interval"
+    change = f"{found._change} when shuffled, with 95 % interval{words}"
     name_axes(ax, "Importance of features", change, "")
 
 
@@ -82,12 +86,16 @@ def _leaves(found: Analysis, ax: Any) -> None:
 
 
 def _dependence(entry: Dependence, ax: Any) -> None:
-    mean = np.array(entry.mean)
+    unit, words = unit_of(np.array(entry.mean))
+    mean = np.array(entry.mean) / unit
     present = [i for i, value in enumerate(entry.values) if value is not None]
     missing = [i for i, value in enumerate(entry.values) if value is None]
     outputs = [1] if len(entry.outputs) == 2 else list(range(len(entry.outputs)))[: len(COLORS)]
     is_number = entry.kind == "numeric" and len(present) > 1
-    x = [entry.values[i] for i in present] if is_number else list(range(len(entry.values)))
+    x = list(range(len(entry.values)))
+    if is_number:
+        numbers = np.array([entry.values[i] for i in present], np.float64)
+        x = (numbers / unit_of(numbers)[0]).tolist()  # the labels of large ones are words
     for color, k in zip(COLORS, outputs, strict=False):
         name = label(entry.outputs[k])
         if is_number:
@@ -97,21 +105,21 @@ def _dependence(entry: Dependence, ax: Any) -> None:
         else:
             ax.plot(x, mean[:, k], "o", color=color, label=name)
     if is_number:
-        _number_ticks(entry, ax, present)
+        _number_ticks(entry, ax, present, x)
     else:
         turn = 0 if len(x) <= 4 else 90
         step = math.ceil(len(x) / _MAX_LEVELS)
         ticks(ax.xaxis, x[::step], list(entry.labels)[::step], rotation=turn)
     beside = "; dotted: missing" if is_number and missing else ""
-    name_axes(ax, label(entry.feature) + beside, "", "mean prediction")
+    name_axes(ax, label(entry.feature) + beside, "", f"mean prediction{words}")
     if len(outputs) > 1 or len(entry.outputs) == 2:
         legend(ax)
 
 
-def _number_ticks(entry: Dependence, ax: Any, present: list[int]) -> None:
+def _number_ticks(entry: Dependence, ax: Any, present: list[int], x: Sequence[float]) -> None:
     """Write dates as dates; leave other numbers to matplotlib."""
     if all(entry.labels[i].lstrip("-").replace(".", "").isdigit() for i in present):
         return
-    chosen = [present[0], present[len(present) // 2], present[-1]]
-    places, names = [entry.values[i] for i in chosen], [entry.labels[i] for i in chosen]
+    chosen = [0, len(present) // 2, -1]
+    places, names = [x[i] for i in chosen], [entry.labels[present[i]] for i in chosen]
     ticks(ax.xaxis, places, names, rotation=15, ha="right")

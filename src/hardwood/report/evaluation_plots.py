@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardwood.report.plot_style import BLUE, GRAY, VERMILION, label, legend, name_axes, some, ticks
+from hardwood.report.plot_style import (
+    BLUE,
+    GRAY,
+    VERMILION,
+    label,
+    legend,
+    name_axes,
+    some,
+    ticks,
+    unit_of,
+)
 from hardwood.text.numbers import format_count, plural
 
 if TYPE_CHECKING:
@@ -84,36 +94,48 @@ def _confusion(found: Evaluation, ax: Any) -> None:
 
 
 def _truth_and_prediction(found: Evaluation, output: int, ax: Any) -> None:
-    truth, prediction = found.rows.truth[:, output], found.rows.outputs[:, output]
+    truth, prediction, name, unit = _drawn(found, output)
     shown = some(truth.size)
     ax.plot(prediction[shown], truth[shown], ".", color=BLUE, markersize=3, alpha=0.5)
     ends = [min(truth.min(), prediction.min()), max(truth.max(), prediction.max())]
     ax.plot(ends, ends, color=GRAY, linewidth=1, linestyle="--", label="true = predicted")
     more = "" if shown.size == truth.size else f" ({shown.size:,} of {truth.size:,} rows)"
-    name_axes(ax, f"True values against predictions{more}", "prediction", _name(found, output))
+    name_axes(ax, f"True values against predictions{more}", f"prediction{unit}", name + unit)
     legend(ax)
 
 
 def _residuals(found: Evaluation, output: int, ax: Any) -> None:
-    prediction = found.rows.outputs[:, output]
-    residual = found.rows.truth[:, output] - prediction
+    truth, prediction, name, unit = _drawn(found, output)
+    residual = truth - prediction
     shown = some(residual.size)
     ax.plot(prediction[shown], residual[shown], ".", color=BLUE, markersize=3, alpha=0.5)
     ax.axhline(0, color=GRAY, linewidth=1, linestyle="--")
     middle = _middle_by_prediction(prediction, residual, found.rows.weight)
     ax.plot(*middle, color=VERMILION, marker="o", markersize=4, label="mean in each tenth of rows")
-    name_axes(ax, "Residuals", "prediction", f"{_name(found, output)} - prediction")
+    name_axes(ax, "Residuals", f"prediction{unit}", _difference(name, unit))
     legend(ax)
 
 
 def _histogram(found: Evaluation, output: int, ax: Any) -> None:
-    residual = found.rows.truth[:, output] - found.rows.outputs[:, output]
+    truth, prediction, name, unit = _drawn(found, output)
+    residual = truth - prediction
     ax.hist(
         residual, bins=min(40, max(5, residual.size // 5)), weights=found.rows.weight, color=BLUE
     )
     ax.axvline(0, color=GRAY, linewidth=1, linestyle="--")
-    unit = "weight" if found.rows.is_weighted else "rows"
-    name_axes(ax, "Distribution of residuals", f"{_name(found, output)} - prediction", unit)
+    of_rows = "weight" if found.rows.is_weighted else "rows"
+    name_axes(ax, "Distribution of residuals", _difference(name, unit), of_rows)
+
+
+def _drawn(found: Evaluation, output: int) -> tuple[np.ndarray, np.ndarray, str, str]:
+    """Return true values and predictions as they are drawn, their name, and their unit."""
+    truth, prediction = found.rows.truth[:, output], found.rows.outputs[:, output]
+    unit, words = unit_of(truth, prediction)
+    return truth / unit, prediction / unit, _name(found, output), words
+
+
+def _difference(name: str, unit: str) -> str:
+    return f"({name} - prediction){unit}" if unit else f"{name} - prediction"
 
 
 def _middle_by_prediction(

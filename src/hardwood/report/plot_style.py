@@ -20,6 +20,7 @@ BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, GRAY = (
     "#8a8a8a",
 )
 COLORS = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY)
+_LARGEST = 1e100  # larger numbers on both axes are beyond what matplotlib can place
 MAX_POINTS = 5000  # of a cloud: more only cover each other
 _MAX_LABEL = 28
 
@@ -34,6 +35,15 @@ def name_axes(ax: Any, title: str, x: str, y: str) -> None:
     ax.set_title(printable(title), parse_math=False, fontsize="medium")
     ax.set_xlabel(printable(x), parse_math=False)
     ax.set_ylabel(printable(y), parse_math=False)
+
+
+def unit_of(*numbers: np.ndarray) -> tuple[float, str]:
+    """Return what to divide numbers by so that they can be drawn, and how an axis says so."""
+    largest = max(float(np.abs(each).max(initial=0.0)) for each in numbers)
+    if largest <= _LARGEST:
+        return 1.0, ""
+    exponent = int(np.log10(largest))
+    return 10.0**exponent, f" / 1e{exponent}"
 
 
 def ticks(axis: Any, places: Sequence[float], names: Sequence[str], **options: Any) -> None:

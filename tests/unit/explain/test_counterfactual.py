@@ -880,3 +880,18 @@ def test_an_unseen_category_is_missing_and_stays():
     with pytest.warns(TableWarning, match="column 'job'"):
         results = counterfactual(tree, [[2500.0, 2.0, False, "chef", ROW[4]]], wanted="yes")
     assert results.X[0, 3] is None
+
+
+@pytest.mark.parametrize("scale", [1e-290, 1e-160, 1e160, 1e290])
+def test_whole_numbers_beside_numbers_of_any_size(scale):
+    """The squares of costs, which are one over the deviation, are no float64."""
+    features = (
+        Feature("size", "numeric", scale=scale, spread=(scale,)),
+        Feature("count", "numeric", origin="integer"),
+    )
+    tree = ObliqueTree.of(
+        [[1 / scale, 1.0]], thresholds=[3.0], values=[0.0, 1.0], schema=Schema(features)
+    )
+    (found,) = counterfactual(tree, [[0.0, 0.0]], wanted=(0.5, None))
+    assert found.found
+    assert tree.predict_one(found.x) == 1.0

@@ -31,7 +31,7 @@ def test_every_kind_of_model(model, precision):
             to_c(model, precision=precision)
         return
     if plan.exponent:
-        with pytest.raises(ExportError, match="near the limits of float64"):
+        with pytest.raises(ExportError, match="have no integer form"):
             to_c(model, precision=precision)
         return
     if precision == "int8" and plan.schema.n_levels.max() > 127:
@@ -181,3 +181,20 @@ def test_probabilities_that_round_to_a_tie_keep_their_class():
     values = [[0.3333, 0.3335, 0.3332], [0.2, 0.3, 0.5]]
     tree = ObliqueTree.of([[1.0]], thresholds=[0.0], values=values, classes=["a", "b", "c"])
     assert to_c(tree, precision="int8", data=[[-1.0], [1.0]]).check.agreement == 1.0
+
+
+def test_columns_too_wide_for_integers_are_named():
+    schema = Schema((Feature("a", "numeric"), Feature("b", "numeric", center=3e299, scale=1e299)))
+    tree = ObliqueTree.of([[1.0, 1e-299]], bias=[0.0], values=[0.0, 1.0], schema=schema)
+    rows = [[0.0, 1e299], [1.0, -1e299]]
+    for precision in ("int8", "int16"):
+        with pytest.raises(ExportError, match=r"'b' has a mean of 3e\+299 .* within 1e\+150"):
+            to_c(tree, precision=precision, data=rows)
+    assert to_c(tree, data=rows).check.n_on_edge == 0
+
+
+def test_leaves_beyond_float32_have_no_integers():
+    tree = ObliqueTree.of([[1.0]], thresholds=[0.0], values=[0.0, 1e39])
+    with pytest.raises(ExportError, match=r"values of 1e\+39 have no integer form"):
+        to_c(tree, precision="int16")
+    assert to_c(tree).check.largest_difference == 0

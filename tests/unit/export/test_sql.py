@@ -237,6 +237,13 @@ def test_trees_deeper_than_the_nesting_of_a_parser(zoo):
     assert "MATERIALIZED" in to_sql(make_tree(1), materialized=True)
 
 
+def test_the_splits_are_not_copied_for_each_of_many_outputs():
+    """SQLite would copy them, and take memory for each copy."""
+    few, many = (make_tree(1, n_splits=5, task="regression", k=k) for k in (8, 9))
+    assert "MATERIALIZED" not in to_sql(few)
+    assert "MATERIALIZED" in to_sql(many)
+
+
 @pytest.mark.parametrize("classes", [[7, 3], [True, False], [0.5, 2.25], ["a", 1]])
 def test_predictions_are_the_classes(classes):
     tree = ObliqueTree.of([[1.0]], thresholds=[0.0], values=[[1, 0], [0, 1]], classes=classes)

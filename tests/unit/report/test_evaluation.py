@@ -15,7 +15,7 @@ from sklearn.datasets import load_iris
 
 from hardwood import DGTClassifier, ObliqueTree
 from hardwood.errors import TableError
-from hardwood.report import evaluate
+from hardwood.report import analyze, evaluate
 from trees import make_rows, make_tree
 
 
@@ -321,6 +321,23 @@ def test_residuals_are_plotted():
     figure = evaluate(tree, [[-1.0], [1.0], [2.0]], [-1.5, 1.0, 2.0]).plot()
     points = figure.axes[1].lines[0].get_xydata().tolist()
     assert points == [[-1.0, -0.5], [1.0, 0.0], [1.0, 1.0]]
+    plt.close(figure)
+
+
+def test_numbers_near_the_largest_float_are_drawn_in_units():
+    """Matplotlib places no numbers of 1e300 on both axes."""
+    tree = ObliqueTree.of([[1.0]], thresholds=[0.0], values=[-1e300, 1e300])
+    rows = np.array([[-1.0], [1.0], [2.0], [-2.0]] * 5) * 1e299
+    y = [-1e300, 1e300, -1e300, 0.0] * 5
+    figure = evaluate(tree, rows, y).plot()
+    figure.canvas.draw()
+    assert figure.axes[0].get_ylabel() == "true value / 1e300"
+    assert figure.axes[1].get_ylabel() == "(true value - prediction) / 1e300"
+    assert set(figure.axes[1].lines[0].get_ydata()) == {0.0, -2.0, 1.0}
+    plt.close(figure)
+    figure = analyze(tree, rows, y).plot()
+    figure.canvas.draw()
+    assert figure.axes[-1].get_ylabel() == "mean prediction / 1e300"
     plt.close(figure)
 
 

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from hardwood.errors import ExportError
-from hardwood.export.plan import Plan, PlannedTree
+from hardwood.export.plan import LARGEST, Plan, PlannedTree
 from hardwood.export.probes import Probes
 
 _SUM_LIMIT = 2**30 - 1  # for the terms of a score; the constant may be as large again
@@ -23,6 +23,7 @@ _DEFAULT_RANGE = {8: 4.0, 16: 16.0}  # in standard deviations, if no rows are gi
 _SHARES = (1.0, 0.9999, 0.999, 0.99)  # of the rows whose numbers stay within their range
 _SCALES = np.linspace(1.0, 0.5, 51)  # relative to the largest scale of a split's weights
 _MAX_ROWS = 20_000  # for placing thresholds
+_LARGEST_RANGE = 1e150  # products of two ranges are finite
 _MAX_TREES = 2**15 - 1  # this many leaf values of 16 bits fit into a sum of 32
 
 
@@ -142,9 +143,11 @@ def _check(plan: Plan, bits: int) -> None:
             )
     if len(plan.trees) > _MAX_TREES:
         raise ExportError(f"{len(plan.trees)} trees are too many for sums of 32 bits")
-    if plan.exponent:
+    size = max(float(np.abs(tree.values).max(initial=0.0)) for tree in plan.trees)
+    if plan.exponent or size > LARGEST:
         raise ExportError(
-            "leaf values near the limits of float64 have no integer form; use precision='float32'."
+            f"leaf values of {size:.3g} have no integer form, whose predictions are float32; use "
+            "precision='float32', whose leaves are float64."
         )
 
 
@@ -188,8 +191,10 @@ def _grid(plan: Plan, bits: int, numbers: np.ndarray | None, share: float) -> Gr
     encoding = plan.encoding
     columns = encoding.value_columns
     spread, scale = plan.schema.column_spread[columns], plan.schema.column_scale[columns]
-    zero, reach = encoding.center.copy(), _DEFAULT_RANGE[bits] * np.where(spread > 0, spread, scale)
-    step, largest = reach / (2 ** (bits - 1) - 1), 2 ** (bits - 1) - 1
+    zero, spread = encoding.center.copy(), np.where(spread > 0, spread, scale)
+    _check_ranges(plan, zero, spread)
+    reach, largest = _DEFAULT_RANGE[bits] * spread, 2 ** (bits - 1) - 1
+    step = reach / largest
     for j in range(encoding.n_values if numbers is not None else 0):
         assert numbers is not None
         known = numbers[:, j][~np.isnan(numbers[:, j])]
@@ -203,6 +208,17 @@ def _grid(plan: Plan, bits: int, numbers: np.ndarray | None, share: float) -> Gr
             zero[j], step[j] = np.floor(low) + half, 1.0 / (largest // half)
     missing = np.clip(np.floor((encoding.center - zero) / step + 0.5), -largest, largest)
     return Grid(bits, zero, step, missing.astype(np.int64))
+
+
+def _check_ranges(plan: Plan, center: np.ndarray, spread: np.ndarray) -> None:
+    """Refuse columns whose integers could not be computed without overflow."""
+    for j in np.flatnonzero((np.abs(center) > _LARGEST_RANGE) | (spread > _LARGEST_RANGE)):
+        feature = plan.schema.features[plan.encoding.numeric[j]]
+        raise ExportError(
+            f"feature {feature.name!r:.80} has a mean of {center[j]:.3g} and a standard deviation "
+            f"of {spread[j]:.3g}; integers are for columns within {_LARGEST_RANGE:g}. Divide the "
+            "column by a constant before learning, or use precision='float32'."
+        )
 
 
 # Splits

@@ -48,6 +48,7 @@ from hardwood.model.structure import Label
 
 _BLOCK_LEVELS = 8
 _TREES_AT_ONCE = 100  # trees whose leaves are columns at the same time
+_MOST_COPIES = 8  # of the splits of a tree, which a database may read again for every output
 
 
 def to_sql(
@@ -80,7 +81,8 @@ def to_sql(
     materialized
         Whether stages are ``AS MATERIALIZED``, which SQLite (since 3.35), DuckDB and PostgreSQL
         support: each stage is then computed once, where some databases would recompute it for every
-        use. Default: true except for single trees of constant leaves and at most eight levels.
+        use. Default: true except for single trees of constant leaves, at most eight levels and at
+        most eight outputs.
     data
         A table to check the export on. By default, rows are simulated from the schema.
 
@@ -125,7 +127,9 @@ def to_sql(
 
 def _is_simple(plan: Plan) -> bool:
     """Whether there are so few stages, used so rarely, that materializing them is not worth it."""
-    return _says_values(plan) and len(Blocks.of(plan.trees[0], _BLOCK_LEVELS).roots) == 1
+    if not _says_values(plan) or plan.model.n_outputs > _MOST_COPIES:
+        return False
+    return len(Blocks.of(plan.trees[0], _BLOCK_LEVELS).roots) == 1
 
 
 def _says_values(plan: Plan) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from hardwood.learn.losses import NO_LINK
 from hardwood.learn.task import Task
-from hardwood.learn.units import leaves_in_raw_units, splits_in_raw_units
+from hardwood.learn.units import linear_leaves_of, splits_in_raw_units
 from hardwood.model import ObliqueTree
 
 
@@ -128,7 +128,7 @@ class Growth:
         A, theta = models[:, :, :-1], models[:, :, -1]
         leaf_weights, link = None, NO_LINK
         if A.any():
-            values, leaf_weights = task.linear_leaves(*leaves_in_raw_units(theta, A, task))
+            values, leaf_weights = linear_leaves_of(theta, A, task)
             link = task.loss.link_name
         else:
             values = task.leaf_values(theta)

@@ -156,7 +156,7 @@ class LatentTreeModel(Model):
         """Check that the predictor's scores are finite, whatever the row."""
         largest = np.ones(self.n_nodes)  # traversals
         if self.skip_connection:
-            largest = np.concatenate([largest, _FURTHEST * self.schema.column_scale])
+            largest = np.concatenate([largest, _furthest(self.schema)])
         with np.errstate(over="ignore", invalid="ignore"):
             for i, (weights, bias) in enumerate(self.layers):
                 # An ELU is at least -1, and above 0 changes nothing.
@@ -268,8 +268,10 @@ class LatentTreeModel(Model):
         return engine.run(self.schema, X, in_chunks, n_jobs=n_jobs, who="LatentTreeModel")
 
     def _columns(self, table: Any) -> np.ndarray:
-        encoded = self.schema.encoder.encode(table)
-        return np.clip(encoded, -_FURTHEST, _FURTHEST) * self.schema.column_scale
+        furthest = _furthest(self.schema)
+        with np.errstate(over="ignore"):
+            raw = self.schema.encoder.encode(table) * self.schema.column_scale
+        return np.clip(raw, -furthest, furthest)
 
     def _scores(self, columns: np.ndarray) -> np.ndarray:
         scores = times(columns, self.weights) + self.bias
@@ -452,10 +454,16 @@ def _check_activity(nodes: np.ndarray, activity: np.ndarray) -> None:
         raise ValueError("no node may be more active than its parent")
 
 
+def _furthest(schema: Schema) -> np.ndarray:
+    """(c,) how far from the center the numbers of a column may be; others count as this far."""
+    with np.errstate(over="ignore"):
+        return np.minimum(_FURTHEST * schema.column_scale, np.finfo(np.float64).max)
+
+
 def _check_reach(weights: np.ndarray, bias: np.ndarray, schema: Schema) -> None:
     """Check that the scores of all splits are finite for every row."""
     with np.errstate(over="ignore", invalid="ignore"):
-        reach = np.abs(weights) @ (_FURTHEST * schema.column_scale) + np.abs(bias)
+        reach = np.abs(weights) @ _furthest(schema) + np.abs(bias)
     if not np.isfinite(reach).all():
         split = int(np.argmin(np.isfinite(reach)))
         raise ValueError(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 from forests import make_forest
-from hardwood import GreedyTreeClassifier
+from hardwood import DGTClassifier, GreedyTreeClassifier
 from hardwood.model import ObliqueTree
 from hardwood.show.page import show
 from pages import SIZES, THEMES, UNNAMED
@@ -151,6 +153,29 @@ def test_a_card_has_room_for_twelve_terms(n_terms, open_page):
           return (chart ? bottom.top : bottom.bottom) - relation.bottom;
         })()""")
         assert inside >= -1
+
+
+def test_weights_are_shown_per_unit_and_per_standard_deviation(open_page):
+    X = np.random.default_rng(0).normal(size=(200, 2)) * [1.0, 100.0]
+    y = X @ [1.0, 0.02] > 0
+    tree = DGTClassifier(max_depth=1, max_epochs=10, random_state=0).fit(X, y).tree_
+    terms = tree.split(0).terms
+    sign = np.sign(terms[0].weight)
+    reader = open_page(show(tree, None, X))
+    titles = reader.evaluate(
+        "[...document.querySelectorAll('.terms-table tr[title]')].map((r) => r.title)"
+    )
+    for term, title in zip(terms, titles, strict=True):
+        per_unit, per_deviation = re.findall(r"-?\d[\d.e-]*", title.replace("\u2212", "-"))
+        assert float(per_unit) == pytest.approx(sign * term.weight, rel=5e-3)
+        signed = np.copysign(term.importance, sign * term.weight)
+        assert float(per_deviation) == pytest.approx(signed, rel=5e-3)
+    on_card = reader.page.locator("#node-0 .term").first.get_attribute("title")
+    assert [f"{term.name}: {title}" for term, title in zip(terms, titles, strict=True)] == (
+        on_card.split("\n")[1:]
+    )
+    by_hand = open_page(show(ObliqueTree.of([[1.0, 2.0]], bias=[0], values=[0, 1])))
+    assert "deviation" not in by_hand.page.locator("#node-0 .term").first.get_attribute("title")
 
 
 def test_no_cards_overlap(open_page):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,15 +17,16 @@ from hardwood.model.views import PolicySplit
 from hardwood.report.feature_use import FeatureUse, feature_use, n_linear_leaves
 from hardwood.text.blocks import Block, Text, TextTable
 from hardwood.text.frames import columns_of
-from hardwood.text.numbers import format_bytes, format_percent, plural
+from hardwood.text.numbers import format_bytes, format_digits, format_percent, plural
 from hardwood.text.report import Report
-from hardwood.text.terms import MAX_TERMS
+from hardwood.text.terms import MAX_TERMS, measure_of
 
 if TYPE_CHECKING:
     from hardwood.text.report import Tables
 
 _MAX_TREES_LISTED = 10
 _MAX_FEATURES_LISTED = 10
+_MAX_WEIGHTS_LISTED = 40
 
 # Entries of the training record in the order of display, with their names; others follow.
 _RECORD_NAMES = {
@@ -99,6 +101,7 @@ class Description(Report):
     def _blocks(self) -> Sequence[Block]:
         return [
             self._trees_grid() if self.model.is_ensemble else self._tree_text(),
+            *self._weights_grid(),
             *self._use_blocks(),
             self._cost_text(),
             *self._record_text(),
@@ -110,6 +113,22 @@ class Description(Report):
 
     def _text(self, max_terms: int | None) -> str:
         return self.model.to_text(max_terms=max_terms, max_depth=self.max_depth, node=self.node)
+
+    def _weights_grid(self) -> list[TextTable]:
+        """Return the weights of sums; nothing if standard deviations are not known, or no sums."""
+        if self.model.is_ensemble:
+            return []
+        rows = _weights_of_sums(self.model)
+        left_out = len(rows) - _MAX_WEIGHTS_LISTED
+        more = f"... and {plural(left_out, 'more weight')} (JSON has all)" if left_out > 0 else ""
+        table = TextTable.of(
+            "Weights of the sums, with the signs of the text",
+            ["split", "column", "per unit", "per standard deviation"],
+            rows[:_MAX_WEIGHTS_LISTED],
+            text_columns=(0, 1),
+            note=more,
+        )
+        return [table] if rows else []
 
     def _trees_grid(self) -> TextTable:
         trees = _trees(self.model)
@@ -267,6 +286,30 @@ def _file_facts(model: Model) -> FileFacts:
     return FileFacts(
         head["format"], head["kind"], len(content), hashlib.sha256(content).hexdigest()
     )
+
+
+def _weights_of_sums(tree: Any) -> list[list[str]]:
+    """List split, column and weight, per unit and per training standard deviation."""
+    rows = []
+    for i in tree.split_numbers:
+        terms = _one_sum(tree.split(i)).terms
+        if len(terms) < 2 or not all(tree.schema.features[term.feature].spread for term in terms):
+            continue
+        sign = math.copysign(1.0, terms[0].weight)
+        for place, term in enumerate(terms):
+            measure = measure_of(tree.schema, term, 3)
+            is_number = term.kind == "number"
+            name = measure.name if is_number else tree.schema.column_names[term.column]
+            weight = sign * term.weight * measure.unit
+            comparable = math.copysign(term.importance, weight)
+            number = str(i) if place == 0 else ""
+            rows.append([number, name, format_digits(weight, 3), format_digits(comparable, 3)])
+    return rows
+
+
+def _one_sum(view: Any) -> Any:
+    """Return what has the terms of a condition: the split, or the second of its two branches."""
+    return view.branches[-1] if isinstance(view, PolicySplit) and len(view.branches) == 2 else view
 
 
 def _terms(tree: Any, split: int) -> list[dict[str, Any]]:

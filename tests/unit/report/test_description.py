@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hardwood.model import dumps
 from hardwood.model.files.arrays import kind_of
 from hardwood.report import describe
 from hardwood.report.feature_use import feature_use
+from hardwood.table import Feature, Schema
 from trees import make_tree
 
 
@@ -57,6 +59,34 @@ def test_every_term_of_every_split_is_listed():
     assert len(frame) == np.count_nonzero(tree.weights)
     assert "smaller terms left out" in str(found)
     assert "smaller terms left out" not in str(describe(tree, max_terms=None))
+
+
+def test_weights_of_sums_are_shown_per_unit_and_per_standard_deviation():
+    day = 86400.0
+    features = (
+        Feature("mass", "numeric", center=4.0, scale=2.0, spread=(2.0,)),
+        Feature("sex", "categorical", levels=("f", "m"), spread=(0.5, 0.5)),
+        Feature("since", "numeric", scale=day, spread=(10 * day,), origin="date"),
+    )
+    weights = [[-1.5, 0.0, 0.5, 0.0], [1.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.25 / day]]
+    tree = ObliqueTree.of(weights, bias=[0, 0, 0], values=np.arange(4.0), schema=Schema(features))
+    table = next(block for block in describe(tree)._blocks() if "Weights" in block.title)
+    assert table.rows == (
+        ("0", "mass", "1.5", "3"),  # with the signs of 1.5*mass - (0.5 if sex is m) <= ...
+        ("", "sex = m", "-0.5", "-0.25"),
+        ("2", "(since - 1970-01-01 in days)", "0.25", "2.5"),
+        ("", "mass", "1", "2"),
+    )
+    by_hand = ObliqueTree.of(np.ones((1, 2)), bias=[0], values=[0, 1])  # no deviations are known
+    assert "per standard deviation" not in str(describe(by_hand))
+
+
+def test_many_weights_of_sums_are_cut():
+    tree = make_tree(1, n_splits=20, n_features=6, sparsity=0.0)
+    features = tuple(replace(feature, spread=(1.0,)) for feature in tree.schema.features)
+    assert "... and 80 more weights (JSON has all)" in str(
+        describe(tree.replace(schema=Schema(features)))
+    )
 
 
 def test_nonzero_weights_are_counted():

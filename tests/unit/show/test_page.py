@@ -377,4 +377,4 @@ def test_a_page_is_small():
     )
     page = show(tree, None, rng.normal(size=(5000, p)))
     assert len(page.html) < 700_000  # 1,023 nodes, 50 columns, 300 rows of 50 random numbers
-    assert len(show(make_tree(1)).html) < 140_000
+    assert len(show(make_tree(1)).html) < 150_000

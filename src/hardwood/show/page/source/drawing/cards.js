@@ -119,7 +119,7 @@ function makeCard(tree, node, isReadable) {
 
 function splitParts(tree, split) {
   const [terms, nLeftOut, rightSide] = tree.conditions[split];
-  const title = conditionText(tree, split);
+  const title = conditionTitle(tree, split);
   const lines = terms.map((term) => element("p", { class: "term", text: termText(term), title }));
   const more = element("span", { class: "quiet", text: nLeftOut ? `+ ${nLeftOut} more` : "" });
   const relation = element("b", { text: relationText(rightSide) });

@@ -36,6 +36,23 @@ function leafTerms(tree, leaf, output) {
   return weighedColumns(first ? own.map((weight, c) => weight - first[c]) : own, 0);
 }
 
+/** The weight of a term, with the sign of the condition, per unit and per standard deviation. */
+function weightWords(tree, split, { weight, push }) {
+  const sign = Math.sign(tree.axes[split][1]);
+  const perUnit = `weight ${modelText(sign * weight)}`;
+  if (!model.knowsSpread) return perUnit;
+  return `${perUnit}, per standard deviation ${numberText(sign * push, 3)}`;
+}
+
+/** The condition of a split and, below it, the weights of its sum. */
+function conditionTitle(tree, split) {
+  const terms = splitTerms(tree, split);
+  const lines = terms.map((term) => {
+    return `${columnName(model.columns[term.column])}: ${weightWords(tree, split, term)}`;
+  });
+  return [conditionText(tree, split), ...(terms.length > 1 ? lines : [])].join("\n");
+}
+
 /** Whether a feature is a date or a duration, which are in seconds. */
 function isTime(feature) {
   return ["date", "duration"].includes(model.features[feature].origin);

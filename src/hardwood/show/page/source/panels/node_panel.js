@@ -1,7 +1,7 @@
 // The Node panel: the terms of a split and its rows, or the prediction of a leaf.
 "use strict";
 
-const TERMS_AT_FIRST = 10;
+const TERMS_AT_FIRST = 12;
 const OUTPUTS_AT_FIRST = 12;
 const EQUATIONS = 4; // outputs of a linear leaf whose terms are shown, as in the library's text
 
@@ -76,7 +76,10 @@ function termRows(tree, split, terms, added) {
       figures.push(numberText(factor * added[column], 3));
     }
     const isSearched = state.feature === what.feature;
-    return barRow(nameElement(columnName(what)), bars, figures, { class: isSearched && "found" });
+    return barRow(nameElement(columnName(what)), bars, figures, {
+      class: isSearched && "found",
+      title: weightWords(tree, split, { weight, push }),
+    });
   });
 }
 

@@ -23,7 +23,7 @@ from hardwood.cli.process.interrupts import (
 SCRIPT = Path(__file__).parent / "interrupted_command.py"
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and signals")
 
-FIT = "fit t.csv -t y --max-trials 20 --time-limit 1000 --jobs 1"
+FIT = "fit t.csv -t y --max-trials 20 --time-limit 1000 --jobs 1 --no-baselines"
 LEARNING = {
     "fit": FIT,
     "tune": "tune t.csv -t y --method greedy --n-trials 2 -o t.hardwood",
@@ -133,6 +133,16 @@ def test_ctrl_c_while_learning_keeps_the_best_tree(folder, function, is_kept):
     assert new_files(folder) == ["t.hardwood"] * is_kept
     if is_kept:
         assert hardwood.load(folder / "t.hardwood").n_features == 3
+
+
+def test_ctrl_c_while_other_models_learn_keeps_the_tree(folder):
+    command = FIT.replace("--no-baselines", "--baselines")
+    ran = interrupted(folder, "function", "usual_models", command=command)
+    assert ran.returncode == 130
+    assert len(said(ran.stderr)) == 1, ran.stderr
+    assert "Wrote t.hardwood" in ran.stdout
+    assert "Other models" not in ran.stdout
+    assert new_files(folder) == ["t.hardwood"]
 
 
 @pytest.mark.parametrize("begun", ["main", "ModelEstimator._fit"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from forests import make_forest
@@ -331,6 +332,24 @@ def test_arrows_move_and_enter_closes(page, tree, open_page):
     assert reader.page.locator("#node-0").get_attribute("tabindex") == "-1"  # one stop for Tab
     reader.page.keyboard.press("Tab")
     assert reader.evaluate("document.activeElement.id") == "zoom-in"
+
+
+def test_the_path_of_a_row_says_what_is_missing(open_page):
+    X = pd.DataFrame(
+        {"age": [20.0, 30, 40, np.nan] * 10, "color": ["red", "blue", None, "red"] * 10}
+    )
+    tree = GreedyTreeClassifier(max_depth=3).fit(X, ["a", "b", "c", "d"] * 10).tree_
+    reader = open_page(show(tree, None, X))
+    reader.page.click("#tab-row")
+    n_missing = 0
+    for i, row in enumerate(X.iloc[:4].to_dict("records")):
+        reader.evaluate(f"chooseRow({i})")
+        steps = zip(reader.texts("#path .step-title"), reader.texts("#path .quiet"), strict=False)
+        for title, text in steps:
+            (name,) = (name for name in row if title.startswith(name))
+            assert text.startswith("missing → ") == pd.isna(row[name])
+            n_missing += pd.isna(row[name])
+    assert n_missing > 0
 
 
 def test_escape_removes_the_row(page, open_page):

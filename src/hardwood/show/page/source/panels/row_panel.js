@@ -211,16 +211,24 @@ function pathItem(tree, node, score, goesRight) {
   const title = button(conditionText(tree, node), () => selectNode(node), {
     class: "link step-title",
   });
-  const value = axisText(tree, node, score);
   const what = tree.conditions[node][2] ? "left side" : "score";
   const side = goesRight ? "yes" : "no";
-  const text = `${what} = ${value} → ${side}${marginText(tree, node, score)}`;
+  const text = lacksFeature(tree, node)
+    ? `missing → ${side}`
+    : `${what} = ${axisText(tree, node, score)} → ${side}${marginText(tree, node, score)}`;
   return element(
     "li",
     { class: goesRight ? "yes" : "no" },
     title,
     element("span", { class: "quiet", text }),
   );
+}
+
+/** Whether a split is on one feature, which the row lacks. */
+function lacksFeature(tree, split) {
+  const terms = splitTerms(tree, split);
+  const [feature, ...others] = new Set(terms.map(({ column }) => model.columns[column].feature));
+  return others.length === 0 && Number.isNaN(state.prediction.row[feature]);
 }
 
 /** A note for scores close to the threshold, where small changes switch the side. */

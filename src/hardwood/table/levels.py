@@ -55,7 +55,7 @@ def is_boolean_text(text: str) -> bool:
 
 def number_text(number: float) -> str:
     """Return the shortest text of a number: ``9`` for 9 and 9.0."""
-    return str(int(number)) if number == int(number) else repr(float(number))
+    return str(int(number)) if float(number).is_integer() else repr(float(number))
 
 
 def in_learned_type(

@@ -7,6 +7,7 @@ relative to the first, whose score is 0, because only differences matter.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -39,6 +40,7 @@ Trees: TypeAlias = ObliqueForest | TreeEnsemble
 
 MAX_LINES = 1_000
 MAX_LEVELS = 30
+MAX_SCORECARD_LINES = 60  # of a tree whose leaves are written as scorecards
 _INDENT = "|   "
 _COMBINATIONS = {"mean": "mean", "vote": "votes", "sum": "sum"}
 _ACTIVATIONS = {
@@ -337,7 +339,17 @@ class _TreeWriter(_Writer):
             return [_prediction_text(tree, leaf, count, self.digits)]
         assert tree.leaf_weights is not None
         self._use(tree.leaf_weights[leaf].any(axis=0))
-        return _noted(linear_leaf_lines(tree, leaf, digits=self.digits), count)
+        lines = linear_leaf_lines(tree, leaf, digits=self.digits, is_compact=self._is_compact)
+        return _noted(lines, count)
+
+    @cached_property
+    def _is_compact(self) -> bool:
+        """Whether scorecards would make the text long."""
+        tree = self.tree
+        if isinstance(tree, PolicyTree) or tree.leaf_weights is None:
+            return False
+        n_terms = int(np.count_nonzero(tree.leaf_weights.any(axis=1)))
+        return n_terms + 2 * (tree.n_splits + tree.n_leaves) > MAX_SCORECARD_LINES
 
     def cut(self, node: int) -> str:
         return "... {} and {} not shown, at node {}".format(*self.nodes.sizes_below(node), node)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 MAX_OUTPUTS = 4
 _TERMS_ON_LINE = 4
+_COMPACT_WIDTH = 100  # of the lines of a compact leaf
 YES = 0.5  # the smallest probability of a predicted label
 
 
@@ -138,14 +140,19 @@ def leaf_equations(
     ]
 
 
-def linear_leaf_lines(tree: ObliqueTree, leaf: int, *, digits: Digits) -> list[str]:
-    """Write a linear leaf with all its terms: short equations as lines, others as a scorecard."""
+def linear_leaf_lines(
+    tree: ObliqueTree, leaf: int, *, digits: Digits, is_compact: bool = False
+) -> list[str]:
+    """Write a linear leaf with all its terms: short equations as lines, others as a scorecard.
+
+    A compact leaf has no scorecard: its equation goes on in the next line.
+    """
     equations = leaf_equations(tree, leaf, max_outputs=None, digits=digits)
     lines = [equation.line() for equation in equations]
     if max(len(equation.formula.terms) for equation in equations) <= _TERMS_ON_LINE:
         return lines
     if len(equations) == 1:
-        return equations[0].lines()
+        return _wrapped(equations[0].parts()) if is_compact else equations[0].lines()
     views = leaf_scores(tree, leaf)
     groups = grouped_entries(tree.schema, [view.terms for view in views], digits)
     entries = [entry for group in groups for entry in group]
@@ -153,6 +160,17 @@ def linear_leaf_lines(tree: ObliqueTree, leaf: int, *, digits: Digits) -> list[s
     head = "exp of" if tree.link == "exp" else head
     names = [name or "value" for name in _output_names(tree)]
     return table_lines(head, names, [view.value for view in views], entries, digits)
+
+
+def _wrapped(parts: Sequence[str]) -> list[str]:
+    """Join parts into lines; those after the first are indented."""
+    lines = [parts[0]]
+    for part in parts[1:]:
+        if len(lines[-1]) + 1 + len(part) <= _COMPACT_WIDTH:
+            lines[-1] += f" {part}"
+        else:
+            lines.append(f"    {part}")
+    return lines
 
 
 def leaf_scores(tree: ObliqueTree, leaf: int) -> list[LinearLeaf]:

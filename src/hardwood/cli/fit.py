@@ -17,7 +17,7 @@ from hardwood.cli import options as opt
 from hardwood.cli.errors import CommandError, check_writable, data_errors
 from hardwood.cli.evaluate import check_plot
 from hardwood.cli.methods.names import MethodName, make_estimator
-from hardwood.cli.outcome.metric import Metric, MetricName, metric_of
+from hardwood.cli.outcome.metric import MainMetric, MetricName, metric_of
 from hardwood.cli.outcome.report import FitOutcome, end_if_interrupted
 from hardwood.cli.outcome.scores import (
     OtherModel,
@@ -122,7 +122,7 @@ def fit(
     notes, rng = Notes(), np.random.default_rng(seed)
     with notes.collecting():
         data = read_dataset(request, rng)
-    measured = metric_of(metric, data.target) if metric else Metric("")
+    measured = metric_of(metric, data.target) if metric else MainMetric("")
     options = given | shared_options(seed, jobs, class_weight)
     if method == "tree" and measured.guides_search:
         options = {"scoring": measured.scorer} | options

@@ -28,8 +28,8 @@ MetricName = Literal[
 
 
 @dataclass(frozen=True)
-class Metric:
-    """A test score.
+class MainMetric:
+    """The test score that comes first.
 
     Attributes
     ----------
@@ -51,31 +51,31 @@ class Metric:
         return self.scorer is not None and not self.is_like_the_loss
 
 
-_OF_CLASSES: dict[MetricName, Metric] = {
-    "accuracy": Metric("accuracy", "accuracy"),
-    "balanced_accuracy": Metric("balanced accuracy", "balanced_accuracy"),
-    "log_loss": Metric("log loss", "neg_log_loss", is_like_the_loss=True),
-    "brier_score": Metric("Brier score"),
-    "auc": Metric("AUC (mean over classes)", "roc_auc_ovr"),
+_OF_CLASSES: dict[MetricName, MainMetric] = {
+    "accuracy": MainMetric("accuracy", "accuracy"),
+    "balanced_accuracy": MainMetric("balanced accuracy", "balanced_accuracy"),
+    "log_loss": MainMetric("log loss", "neg_log_loss", is_like_the_loss=True),
+    "brier_score": MainMetric("Brier score"),
+    "auc": MainMetric("AUC (mean over classes)", "roc_auc_ovr"),
 }
 _OF_TWO_CLASSES = _OF_CLASSES | {
-    "brier_score": Metric("Brier score", "neg_brier_score"),
-    "auc": Metric("AUC", "roc_auc"),
-    "average_precision": Metric("average precision", "average_precision"),
+    "brier_score": MainMetric("Brier score", "neg_brier_score"),
+    "auc": MainMetric("AUC", "roc_auc"),
+    "average_precision": MainMetric("average precision", "average_precision"),
 }
-_OF_LABELS: dict[MetricName, Metric] = {
-    "accuracy": Metric("subset accuracy", "accuracy"),
-    "log_loss": Metric("log loss"),
-    "brier_score": Metric("Brier score"),
+_OF_LABELS: dict[MetricName, MainMetric] = {
+    "accuracy": MainMetric("subset accuracy", "accuracy"),
+    "log_loss": MainMetric("log loss"),
+    "brier_score": MainMetric("Brier score"),
 }
-_OF_NUMBERS: dict[MetricName, Metric] = {
-    "rmse": Metric("RMSE", "neg_root_mean_squared_error", is_like_the_loss=True),
-    "mae": Metric("MAE", "neg_mean_absolute_error"),
-    "r2": Metric("R2", "r2", is_like_the_loss=True),
+_OF_NUMBERS: dict[MetricName, MainMetric] = {
+    "rmse": MainMetric("RMSE", "neg_root_mean_squared_error", is_like_the_loss=True),
+    "mae": MainMetric("MAE", "neg_mean_absolute_error"),
+    "r2": MainMetric("R2", "r2", is_like_the_loss=True),
 }
 
 
-def metric_of(name: MetricName, target: Target) -> Metric:
+def metric_of(name: MetricName, target: Target) -> MainMetric:
     """Return what `--metric` names for a target, or CommandError if it is for another kind."""
     if target.task == "regression":
         known, what = _OF_NUMBERS, "numbers"

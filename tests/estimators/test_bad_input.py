@@ -65,6 +65,8 @@ def test_labels_that_cannot_be_learned(y, message):
         ([None, 1.0] * 15, "Input y contains NaN or None"),
         (["low", "high"] * 15, "A regressor predicts numbers, but y holds text"),
         (["1.5", "2.5"] * 15, "A regressor predicts numbers, but y holds text"),
+        ([{"a": 1}] * 30, r"y holds a dict \(\{'a': 1\} at row 0\)"),
+        ([10**400] * 30, "y holds an integer too large for a float64"),
         (["1.5", "oops"] * 15, r"y holds text \('oops' at row 1\)"),
         ([1.5, "2", "oops"] * 10, r"y holds text \('oops' at row 2\)"),
         (pd.Series(["low", "high"] * 15), "y holds text"),

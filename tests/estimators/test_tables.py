@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -272,6 +274,19 @@ def test_numbers_of_every_library():
     ):
         tree = DGTRegressor(**OPTIONS).fit(X, target).tree_
         np.testing.assert_array_equal(tree.values, expected)
+
+
+@pytest.mark.parametrize("kind", [Decimal, Fraction, int])
+def test_numbers_of_databases_and_of_python_are_numbers(kind):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), rng.integers(0, 9, 60)
+    expected = DGTRegressor(**OPTIONS).fit(X, y * 2.0**70)
+    model = DGTRegressor(**OPTIONS).fit(X, [kind(int(value) * 2**70) for value in y])
+    assert model.tree_ == expected.tree_
+    assert DGTClassifier(**OPTIONS).fit(X, [kind(int(v)) for v in y > 3]).classes_.tolist() == [
+        0,
+        1,
+    ]
 
 
 def test_several_named_targets():

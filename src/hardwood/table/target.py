@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -12,11 +14,13 @@ import numpy as np
 from hardwood.errors import TableError
 from hardwood.table.feature import check_text
 from hardwood.table.levels import first_wrong_number
+from hardwood.text.numbers import plural
 
 Label = str | int | float | bool
 TaskKind = Literal["classification", "regression", "multilabel"]
 UnknownClasses = Literal["error", "wrong"]
 
+_NUMBERS = (numbers.Real, Decimal, np.bool_)
 # Up to this many distinct whole numbers are class labels; more are a quantity.
 MAX_WHOLE_NUMBER_CLASSES = 20
 # With fewer rows per class on average, a column is an identifier rather than a class.
@@ -201,7 +205,7 @@ def true_targets(
     values = read(y, n_rows).values
     if values.shape[1] != model.n_outputs:
         raise TableError(
-            f"the model has {model.n_outputs} output(s), but y has shape {values.shape}"
+            f"the model has {plural(model.n_outputs, 'output')}, but y has shape {values.shape}"
         )
     return values
 
@@ -336,9 +340,20 @@ def plain_array(y: Any) -> np.ndarray:
         if any(text.endswith("\0") for text in values.ravel()):
             raise TableError("A label ends with a NUL character, which NumPy would drop.")
         return values.astype(str)
-    if types and all(issubclass(kind, bool | int | float | np.number | np.bool_) for kind in types):
-        return np.array(values.tolist())
+    if types and all(issubclass(kind, _NUMBERS) for kind in types):
+        return _numbers(values)
     return values
+
+
+def _numbers(values: np.ndarray) -> np.ndarray:
+    """Convert objects that are numbers; decimals, fractions and long integers become floats."""
+    array = np.array(values.tolist())
+    try:
+        return array if array.dtype != object else array.astype(np.float64)
+    except OverflowError as error:
+        raise TableError(
+            "y holds an integer too large for a float64. Expected numbers below 1.8e308."
+        ) from error
 
 
 def _is_missing(entry: Any) -> bool:
@@ -355,6 +370,8 @@ def _kind_word(values: np.ndarray) -> str:
         wrong = first_wrong_number(texts)
         row = entries.index(wrong) // math.prod(values.shape[1:])
         return f"text ({wrong!r:.60} at row {row})"
+    if values.dtype == object and entries:
+        return f"a {type(entries[0]).__name__} ({entries[0]!r:.60} at row 0)"
     return f"values of type {values.dtype}"
 
 

@@ -293,12 +293,12 @@ class FrontierSearch:
             return self.finish(self.oblique, tree.result, self.task, FINAL_RESTARTS)
         assert isinstance(tree, SizedTree)
         learner = self._learner_of(tree)
-        note, rows = self._rows_in_time(learner)
-        if rows is not None:
-            try:
+        try:
+            note, rows = self._rows_in_time(learner)
+            if rows is not None:
                 growths[learner] = self.linear.grown(learner, rows)
-            except KeyboardInterrupt:
-                self.interrupted, note = True, _INTERRUPTED
+        except KeyboardInterrupt:
+            self.interrupted, note = True, _INTERRUPTED
         if learner not in growths:
             growths[learner] = self._first_growth(learner)
         return growths[learner].tree(tree.n_leaves, tree.terms), note
@@ -372,9 +372,9 @@ class FrontierSearch:
         assert isinstance(tree, SizedTree)
         learner = self._learner_of(tree)
         if learner not in growths:
-            if not self.run.clock.has(self.linear.finish_seconds(learner)):
-                return None
             try:
+                if not self.run.clock.has(self.linear.finish_seconds(learner)):
+                    return None
                 growths[learner] = self.linear.grown(learner, self._all_rows)
             except KeyboardInterrupt:
                 self.interrupted = True
@@ -391,7 +391,7 @@ def _keeps_unreached(tree: HeldOut) -> bool:
 def _oblique_result(result: CandidateResult) -> ObliqueResult:
     shape = [_shape(tree) for tree in result.trees]
     return ObliqueResult(
-        "constant" if result.candidate.is_axis_aligned else "oblique",
+        "smoothed" if result.candidate.is_axis_aligned else "oblique",
         round(np.mean([s[0] for s in shape])),
         max(s[1] for s in shape),
         float(np.mean([s[2] for s in shape])),

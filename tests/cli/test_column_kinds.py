@@ -106,6 +106,14 @@ def test_a_model_of_an_array_knows_its_columns_by_position(run, tmp_path, look):
     assert result.stdout.replace('"', "").split() == ["prediction", *LOOKS[look]]
 
 
+def test_leading_zeros_of_a_kept_column_survive_without_a_note(run, tmp_path):
+    text_model(["u", "v"]).save(tmp_path / "m.hardwood")
+    write_csv(tmp_path / "t.csv", {"x": ["u", "v"], "account": ["0071", "0072"]})
+    result = run("predict", "m.hardwood", "t.csv", "--keep", "account", "--strict")
+    assert result.stdout.replace('"', "").split() == ["account,prediction", "0071,u", "0072,v"]
+    assert result.stderr == ""
+
+
 # What a column of numbers, booleans or dates may hold: it is right, noted, or refused.
 OUTCOMES = {
     "number": {

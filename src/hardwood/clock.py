@@ -4,15 +4,39 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hardwood.learn.training import Epoch
 
+_earlier: ContextVar[float | None] = ContextVar("_earlier", default=None)
+
+
+@contextmanager
+def counted_from(begun: float) -> Iterator[None]:
+    """Let the first limited work in the context begin at an earlier time, by `time.monotonic`.
+
+    So the time limit of a command includes the time that Python took to start and import.
+    """
+    token = _earlier.set(begun)
+    try:
+        yield
+    finally:
+        _earlier.reset(token)
+
+
+def beginning() -> float:
+    """Return when limited work begins, by `time.monotonic`: now, or as `counted_from` says."""
+    earlier = _earlier.get()
+    _earlier.set(None)  # work within this work begins later
+    return time.monotonic() if earlier is None else earlier
+
 
 class Clock:
-    """A stopwatch with a time limit. It starts when it is created.
+    """A stopwatch with a time limit.
 
     Parameters
     ----------
@@ -20,12 +44,19 @@ class Clock:
         Seconds that a fit may take; None for no limit (`limit` is then infinite).
     now
         Returns the current time in seconds; tests pass a fake clock.
+    begun
+        When it starts; None for when it is created.
     """
 
-    def __init__(self, limit: float | None, now: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self,
+        limit: float | None,
+        now: Callable[[], float] | None = None,
+        begun: float | None = None,
+    ) -> None:
         self.limit = math.inf if limit is None else limit
         self._now = time.monotonic if now is None else now
-        self._begun = self._now()
+        self._begun = self._now() if begun is None else begun
 
     @property
     def left(self) -> float:
@@ -34,7 +65,7 @@ class Clock:
 
     @property
     def spent(self) -> float:
-        """Seconds since the clock was created."""
+        """Seconds since the clock started."""
         return self._now() - self._begun
 
     def is_past(self) -> bool:

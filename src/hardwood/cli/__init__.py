@@ -15,9 +15,12 @@ def main() -> None:
     _check_extras()
     from hardwood.atomic_file import remove_open_parts
     from hardwood.cli.app import app
+    from hardwood.cli.process.start import process_start
+    from hardwood.clock import counted_from
 
     end_at_interrupts(remove_open_parts)
-    app()
+    with counted_from(process_start()):
+        app()
 
 
 def _check_extras() -> None:

@@ -15,7 +15,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from hardwood import parameters
-from hardwood.clock import Clock
+from hardwood.clock import Clock, beginning
 from hardwood.errors import FitInterruptedWarning
 from hardwood.learn.greedy import SPLITTERS, Greedy, Splitter
 from hardwood.learn.learner import Learned, Learner, Run, Start, writable
@@ -42,7 +42,7 @@ def clock_of(estimator: Any) -> Clock:
     limit = getattr(estimator, "time_limit", None)
     if limit is not None:
         limit = parameters.real("time_limit", limit, 0.0, 1e9, open_low=True)
-    return Clock(limit)
+    return Clock(limit, begun=beginning())
 
 
 def run_of(estimator: Any, learner: Learner, task: Task, clock: Clock, seed: int) -> Run:

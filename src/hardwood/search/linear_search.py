@@ -190,7 +190,7 @@ class LinearSearch:
         looks: list[Setting] = []
         for l2 in _LEAF_L2:
             looks.append(self._looked_at(replace(leaf, leaf_l2=l2), self.folds[:1]))
-            if self.run.clock.is_past():
+            if not self.run.clock.has(self._longest * len(self.folds)):  # a look, and other folds
                 break
         best = min(looks, key=lambda setting: float(setting.best.losses.mean()))
         whole = self._tried(best.learner, best) if len(self.folds) > 1 else best

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.utils import check_random_state
 
+from hardwood.clock import beginning
 from hardwood.errors import FitInterruptedWarning
 from hardwood.parameters import choice, level, n_threads, real
 from hardwood.selection.comparison import Comparison, ModelResult, interval
@@ -120,7 +121,7 @@ def compare(
     >>> found.best_of("linear").name, found.gain("linear", "constant").low > 0.3
     ('linear', True)
     """
-    start = time.monotonic()
+    start = beginning()
     rows = LabeledRows.of(X, y, sample_weight)
     n_columns = Table.of(X).n_features
     found_task = _task(task, y)

@@ -18,6 +18,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
 from sklearn.exceptions import FitFailedWarning
 
+from hardwood.clock import beginning
 from hardwood.errors import FitInterruptedWarning, TableWarning
 from hardwood.selection.interrupts import InterruptGate
 from hardwood.selection.result import FinishedTrial
@@ -85,7 +86,7 @@ class TuningLoop:
             When Ctrl-C comes before a trial is complete: there is nothing to return.
         """
         self._has_complete = any(t.state == TrialState.COMPLETE for t in self._trials())
-        self._deadline = None if self.time_limit is None else time.monotonic() + self.time_limit
+        self._deadline = None if self.time_limit is None else beginning() + self.time_limit
         if not isinstance(self.sampler, str):
             self.study.sampler = self.sampler
         with quiet(), warnings.catch_warnings():

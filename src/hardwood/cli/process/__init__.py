@@ -1,1 +1,1 @@
-"""The command as a process: signals and standard streams."""
+"""The command as a process: its start, signals and standard streams."""

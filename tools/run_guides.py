@@ -6,8 +6,8 @@ Without names of pages, of all guides that show what their Python prints::
 
 A block ```` ```text ```` right below a block ```` ```python ```` has what that prints. A page that
 shows the picture ``../images/NAME.png`` gets the file ``NAME.png`` that its Python writes, or a
-picture of the page ``NAME.html``. With ``--check`` nothing is written, and it fails where a page
-shows something else than its Python prints.
+picture of the page ``NAME.html``, with the largest tree of its slider. With ``--check`` nothing is
+written, and it fails where a page shows something else than its Python prints.
 """
 
 from __future__ import annotations
@@ -73,6 +73,8 @@ def _photograph(page: Path, picture: Path) -> None:
         )
         opened = browser.new_page(viewport=WINDOW, reduced_motion="reduce")
         opened.goto(page.as_uri())
+        if opened.locator("#size").is_visible():  # the slider of sizes
+            opened.locator("#size").press("End")
         opened.screenshot(path=picture)
         browser.close()
 

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from hardwood.text.report import Tables
 
 Preference = Literal["balanced", "accuracy", "readable"]
-TreeKind = Literal["linear", "constant", "oblique"]
-"""Linear leaves, constant leaves with splits on one feature (CART), or oblique splits."""
+TreeKind = Literal["linear", "constant", "smoothed", "oblique"]
+"""Linear leaves; CART, with constant leaves as they are or smoothed; or oblique splits."""
 
 READABLE_LEAVES = 12
 READABLE_TERMS = 3
@@ -137,7 +137,8 @@ class MeasuredSize:
     ----------
     kind
         Leaves and splits of the trees: "linear" leaves; "constant" leaves and splits on one
-        feature, as in CART; or "oblique" splits and constant leaves.
+        feature, as in CART; the same with "smoothed" leaves; or "oblique" splits and constant
+        leaves.
     n_leaves, n_terms
         Leaves, and features in a split or a leaf, at most.
     size

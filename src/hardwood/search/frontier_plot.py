@@ -11,10 +11,16 @@ from hardwood.text.numbers import plural
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from hardwood.search.frontier import Frontier, MeasuredSize
+    from hardwood.search.frontier import Frontier, MeasuredSize, TreeKind
 
 FIGURE_SIZE = (7.0, 4.4)
 CART = "CART (axis-aligned, constant leaves)"
+# Kinds of trees besides those with linear leaves: their name, color and marks.
+_OTHERS: tuple[tuple[TreeKind, str, str, dict[str, Any]], ...] = (
+    ("constant", CART, ORANGE, {"linestyle": "--", "marker": "s"}),
+    ("smoothed", "CART with smoothed leaves", ORANGE, {"linestyle": ":", "marker": "^"}),
+    ("oblique", "oblique splits, constant leaves", PURPLE, {"linestyle": "", "marker": "D"}),
+)
 _TERMS = (1, 3)  # limits with a curve of their own, besides none and that of the chosen tree
 _SHADES = (SKY, "#3D93C8", "#1F5F99", "#0B2F5C")  # from few terms to all
 _MAGNITUDES = 4.0  # between the losses of one plot, from which its axis is logarithmic
@@ -23,17 +29,14 @@ _MAGNITUDES = 4.0  # between the losses of one plot, from which its axis is loga
 def draw(frontier: Frontier, ax: Axes) -> None:
     """Draw into axes."""
     linear = [each for each in frontier.measured if each.kind == "linear"]
-    cart = [each for each in frontier.measured if each.kind == "constant"]
     limits = _term_limits(frontier, linear)
     for limit, color in zip(limits, _SHADES[len(_SHADES) - len(limits) :], strict=True):
         within = [each for each in linear if limit is None or each.n_terms <= limit]
         _curve(ax, within, f"linear leaves, {_limit_words(limit)}", color)
-    if cart:
-        _curve(ax, cart, CART, ORANGE, linestyle="--", marker="s", markersize=3.5)
-    for each in frontier.measured:
-        if each.kind == "oblique":
-            words = f"oblique splits, {each.words}"
-            ax.plot(each.n_leaves, each.loss, "D", color=PURPLE, markersize=6, label=words)
+    for kind, words, color, style in _OTHERS:
+        own = [each for each in frontier.measured if each.kind == kind]
+        if own:
+            _curve(ax, own, words, color, **style)
     _band(ax, frontier)
     _mark_chosen(ax, frontier)
     _scale(ax, frontier)

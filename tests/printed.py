@@ -15,7 +15,7 @@ from hardwood.text.terms import label_text, name_text
 
 NUMBER = r"-?\d+(?:\.\d+)?(?:e-?\d+)?"
 SECONDS = {"day": 86400.0, "hour": 3600.0, "minute": 60.0, "second": 1.0}
-EFFECTS = "  in standard units"
+EFFECTS = "  per standard deviation"
 
 
 class Printed:
@@ -165,7 +165,7 @@ class Printed:
         return np.column_stack([self._equation(line, rows) for line in lines])
 
     def _joined(self, lines: list[str]) -> str:
-        """Return a scorecard as one equation, without its weights in standard units."""
+        """Return a scorecard as one equation, without its weights per deviation."""
         width = lines[0].find(EFFECTS)
         texts = [line[:width].rstrip() if width >= 0 else line for line in lines]
         return " ".join(text.strip() for text in texts).replace("( ", "(").replace(" )", ")")

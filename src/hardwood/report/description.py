@@ -303,7 +303,7 @@ def _weights_of_sums(tree: Any) -> list[list[str]]:
             weight = sign * term.weight * measure.unit
             comparable = math.copysign(term.importance, weight)
             number = str(i) if place == 0 else ""
-            rows.append([number, name, format_digits(weight, 3), format_digits(comparable, 3)])
+            rows.append([number, name, format_digits(weight, "auto"), format_digits(comparable, 3)])
     return rows
 
 

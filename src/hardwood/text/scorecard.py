@@ -1,7 +1,7 @@
 """Linear leaves as scorecards: a line for every number and every set of levels.
 
 The largest effect comes first. Levels of one feature with the same weight are one line, as in
-``+ (0.8 if color is one of red, blue)``. A single sum shows its weights in standard units, too;
+``+ (0.8 if color is one of red, blue)``. A single sum has its weights per standard deviation, too;
 several sums are the columns of a table.
 """
 
@@ -23,7 +23,7 @@ _MOST_COLUMNS = 8  # of a table
 _INDENT = "    "
 _GAP = "  "
 _EFFECT_DIGITS = 3
-_EFFECTS = "in standard units"
+_EFFECTS = "per standard deviation"
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Entry:
     deviation
         Its standard deviation.
     has_effects
-        Whether its weights are shown in standard units: it is a number of known deviation.
+        Whether its weights are shown per standard deviation: it is a number with a known one.
     """
 
     words: str

@@ -209,13 +209,13 @@ def test_a_long_sum_is_a_scorecard_with_weights_in_standard_units() -> None:
         target_names="price",
     )
     assert lines == [
-        "price =                                     in standard units (n = 60)",
+        "price =                                     per standard deviation (n = 60)",
         "      -20",
         "    - (2 if color is one of blue, missing)",
         "    + (0.8 if color is one of red, green)",
-        "    - 1.25*x1                                            -2.5",
-        "    + 3*x2                                               +1.5",
-        "    + 0.5*x0                                             +0.5",
+        "    - 1.25*x1                                                 -2.5",
+        "    + 3*x2                                                    +1.5",
+        "    + 0.5*x0                                                  +0.5",
     ]
 
 

@@ -20,6 +20,8 @@ from hardwood import (
     TAORegressor,
     TELClassifier,
     TELRegressor,
+    TreeClassifier,
+    TreeRegressor,
 )
 from hardwood.learn import Relaxation
 
@@ -233,3 +235,14 @@ def test_nobody_elses_random_numbers_are_used():
     before = np.random.get_state()[1].copy()  # noqa: NPY002  # the global state is what is tested
     DGTClassifier(**OPTIONS).fit(X, y)
     np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
+
+
+@pytest.mark.parametrize("Tree", [TreeClassifier, TreeRegressor])
+def test_rows_beside_far_larger_weights_are_left_out(Tree):
+    """Else held-out rows could have a total weight of zero in float32."""
+    X, y = mixed_table(60)
+    weight = np.where(np.arange(60) < 20, 1e30, 1e-30)
+    options = {"time_limit": None, "max_trials": 2, "max_depth": 2, "random_state": 0}
+    all_rows = Tree(**options).fit(X, y, sample_weight=weight)
+    heavy = Tree(**options).fit(X[:20], y[:20], sample_weight=weight[:20])
+    assert all_rows.tree_ == heavy.tree_

@@ -11,9 +11,13 @@ import numpy as np
 from hardwood.errors import TableError
 from hardwood.table.target import ClassTarget, check_finite
 
+_NEGLIGIBLE = float(np.finfo(np.float32).tiny)  # relative to the largest weight
+
 
 def row_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
     """Read `sample_weight`: a number, or a finite number >= 0 per row, at least one positive.
+
+    Weights that float32 cannot hold beside the largest one become 0.
 
     Returns
     -------
@@ -47,7 +51,7 @@ def row_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
                 f"sample_weight adds up to infinity (the largest is {weight.max():g}). "
                 "Divide all weights by that."
             )
-    return weight
+    return np.where(weight < _NEGLIGIBLE * weight.max(), 0.0, weight)
 
 
 def weight_of_rows(sample_weight: Any, n_rows: int) -> np.ndarray:

@@ -67,7 +67,7 @@ def test_a_single_leaf():
 
 def test_the_repr_describes_it():
     assert repr(fork()) == (
-        "PolicyTree(regression, 1 features, depth 2, 2 splits of up to 3 branches, 4 leaves)"
+        "PolicyTree(regression, 1 feature, depth 2, 2 splits of up to 3 branches, 4 leaves)"
     )
     assert "3 splits, 4 leaves" in repr(make_policy(0, parents=make_perfect_parents(2)))
 
@@ -133,7 +133,10 @@ def test_equal_means_equal_in_everything(tree: PolicyTree) -> None:
         ({"link": "softmax"}, "link of a regression policy tree must be 'identity' or 'exp'"),
         ({"task": "ranking"}, "task must be"),
         ({"task": "classification"}, "needs its classes"),
-        ({"task": "classification", "classes": ["a", "b"]}, "scores has 1 columns, but there are"),
+        (
+            {"task": "classification", "classes": ["a", "b"]},
+            "scores must have one column per class, but has 1 column for",
+        ),
         ({"target_names": ["a", "b"]}, "expected 1 target name"),
         ({"record": [1]}, "record must be a dict"),
     ],
@@ -450,7 +453,8 @@ def test_a_tree_deeper_than_pythons_stack():
     assert tree.depth == 1500
     rows = make_rows(0, tree.schema, 3)
     np.testing.assert_allclose(tree.leaf_probabilities(rows).sum(axis=1), 1)
-    assert tree.to_text().count("\n") > n
+    assert tree.to_text(max_depth=None).count("\n") > n
+    assert "not shown" in tree.to_text()
     assert tree.simplify().n_nodes <= n
 
 

@@ -214,6 +214,7 @@ def test_a_time_limit_cuts_trials_off_but_not_the_first(data, monkeypatch):
     clock = SimpleNamespace(now=0.0)
     clock.monotonic = lambda: clock.now
     monkeypatch.setattr(loop, "time", clock)
+    monkeypatch.setattr("hardwood.clock.time", clock)
 
     def on_epoch(epoch):
         clock.now += 1  # six seconds a trial

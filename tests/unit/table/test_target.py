@@ -50,7 +50,7 @@ def test_an_unknown_class_is_refused_or_wrong():
 @pytest.mark.parametrize(
     ("model", "y", "words"),
     [
-        (NUMBERS, [[1.0], [2.0]], r"2 output\(s\)"),
+        (NUMBERS, [[1.0], [2.0]], r"2 outputs"),
         (NUMBERS, [[1.0, np.inf], [2.0, 3.0]], "infinity"),
         (LABELS, [[0, 1], [2, 1]], "must be 0 or 1; found 0, 1, 2"),
         (LABELS, [[0, 1]], "X has 2 rows, y has 1"),

@@ -177,7 +177,7 @@ def measured_sizes(trees: Sequence[HeldOut], weight: np.ndarray) -> list[Measure
             tree.kind,
             tree.n_leaves,
             tree.n_terms,
-            tree.size,
+            float(round(tree.size)),  # oblique trees have the mean of folds
             float(mean),
             float(mean - means[best]),
             standard_error(tree.losses - trees[best].losses, weight),

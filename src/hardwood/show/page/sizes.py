@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hardwood.show.page.rows import DataRows
 
 
-class SizedTree(Protocol):
+class ShownSize(Protocol):
     """A tree, its size, and its loss on held-out rows: a point of `hardwood.search.frontier`."""
 
     @property
@@ -45,7 +45,7 @@ class Sizes(Protocol):
     """The trees, those with the fewest numbers to read first, and the name of the loss."""
 
     @property
-    def points(self) -> Sequence[SizedTree]: ...
+    def points(self) -> Sequence[ShownSize]: ...
     @property
     def metric(self) -> str: ...
 
@@ -64,7 +64,7 @@ def sizes_content(
 
 
 def _point(
-    point: SizedTree, rows: DataRows | None, features: np.ndarray, max_rows: int
+    point: ShownSize, rows: DataRows | None, features: np.ndarray, max_rows: int
 ) -> dict[str, Any]:
     weights = point.tree.decision_weights
     return {

@@ -1,6 +1,6 @@
 """The tables on which the default tree is compared, and their training and test rows.
 
-Messy tables are CSV files with names, categories, dates and missing entries; MANIFEST.md beside
+Messy tables are CSV files with names, categories, dates and missing entries; a manifest beside
 them names the target of each. Stored tables are ``NAME.npz`` (`parts.py`), all columns numbers.
 Generated tables are one problem with more and more rows.
 
@@ -94,7 +94,7 @@ class Parts:
 
 
 def sources(folders: Iterable[Path]) -> dict[str, Source]:
-    """Return the tables of some folders by name: CSV files with a MANIFEST.md, or NAME.npz."""
+    """Return the tables of some folders by name: CSV files with a manifest, or NAME.npz."""
     found = [
         source
         for folder in folders
@@ -159,7 +159,7 @@ def _loaded(source: Source) -> Loaded:
 
 
 def _messy_sources(folder: Path) -> list[Source]:
-    """Read the rows ``| file | rows | columns | target | task | ...`` of MANIFEST.md."""
+    """Read the rows ``| file | rows | columns | target | task | ...`` of the manifest."""
     manifest = folder / "MANIFEST.md"
     if not manifest.exists():
         return []

@@ -245,3 +245,17 @@ def test_weights_reach_an_unfitted_teacher():
     task = task_of(X, y, weight=np.where(y == 1, 9.0, 1.0))
     teacher = teachers.fitted_teacher(task, LogisticRegression(), X, y)
     assert teacher.predict(task, task.matrix)[:, 1].min() > 0.7
+
+
+def test_ctrl_c_while_a_network_learns_is_no_warning(mixed, monkeypatch):
+    task = task_of(*mixed, fraction=0.2)
+
+    def interrupted(self, *args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(
+        "sklearn.neural_network._multilayer_perceptron.BaseMultilayerPerceptron._backprop",
+        interrupted,
+    )
+    with pytest.raises(KeyboardInterrupt):
+        teachers.train_networks(task, 0, lambda: False)

@@ -8,6 +8,7 @@ three small neural networks of scikit-learn.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
@@ -26,6 +27,7 @@ from hardwood.search.augment import Augmentation, augmented_rows
 from hardwood.table.canonical_rows import Matrix
 from hardwood.table.restore import table_like
 from hardwood.table.subset import taken
+from hardwood.text.numbers import plural
 
 # Chosen on validation rows of letter, pendigits, satimage, optdigits and segment.
 _NETWORKS = 3
@@ -247,7 +249,17 @@ def _epoch_runner(
     if not (weight == weight[0]).all():
         columns, target, options = _weighted(network, columns, target, weight, options)
     network.batch_size = min(_BATCH, len(columns))
-    return lambda: network.partial_fit(columns, target, **options)
+
+    def run() -> None:
+        # scikit-learn turns Ctrl-C into this warning, and its caller would learn on.
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", "Training interrupted by user")
+            try:
+                network.partial_fit(columns, target, **options)
+            except UserWarning:
+                raise KeyboardInterrupt from None
+
+    return run
 
 
 def _weighted(
@@ -300,8 +312,8 @@ class UserTeacher:
         n, t = matrix.shape[0], task.y.shape[1]
         if outputs.shape not in ((n,), (n, t)) or outputs.size != n * t:
             raise ValueError(
-                f"The teacher {self.name} returned predictions of shape {outputs.shape} for {n} "
-                f"rows; expected {t} target(s) per row."
+                f"The teacher {self.name} returned predictions of shape {outputs.shape} for "
+                f"{plural(n, 'row')}; expected {plural(t, 'target')} per row."
             )
         if not np.isfinite(outputs).all():
             raise ValueError(f"The teacher {self.name} predicted NaN or infinite numbers.")

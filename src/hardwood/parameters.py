@@ -99,8 +99,8 @@ def n_threads(n_jobs: Any) -> int:
     number = int(n_jobs)
     if abs(number) > _MAX_THREADS:
         raise ValueError(
-            f"n_jobs must be from -{_MAX_THREADS} to {_MAX_THREADS}, got {number!r:.200}. This "
-            f"machine has {_n_processors()} processors; -1 uses all of them."
+            f"n_jobs must be from -{_MAX_THREADS} to {_MAX_THREADS}, got {number!r:.200}. -1 uses "
+            f"all processors, of which this machine has {_n_processors()}."
         )
     return number if number > 0 else max(1, _n_processors() + 1 + number)
 

@@ -335,7 +335,7 @@ BERNSTEIN = {"interval": "bernstein", "max_weight": 3.0}
     ("change", "message"),
     [
         ({"reward": [1.0, np.nan, 2.0]}, "Input reward contains NaN .first at row 1"),
-        ({"reward": [1.0, 2.0]}, r"reward must hold one entry for each of the 3 rows, got \(2,\)"),
+        ({"reward": [1.0, 2.0]}, r"reward must hold one entry for each row, \(3,\), got \(2,\)"),
         ({"reward": ["a", "b", "c"]}, "reward must hold numbers"),
         ({"propensity": [0.5, 0.0, 0.5]}, r"propensity must lie in \(0, 1\], found 0 in row 1"),
         ({"propensity": [0.5, 1.5, 0.5]}, r"propensity must lie in \(0, 1\], found 1.5 in row 1"),

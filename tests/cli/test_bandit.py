@@ -99,7 +99,7 @@ def test_regression_actions_are_perturbed(run, flowers, method):
         (["--allowed", "0.5"], "height", "--allowed is for classification"),
         (["--exploration", "0.5"], "height", "--exploration is not for regression"),
         (["--perturbation", "0.5"], "kind", "--perturbation is not for classification"),
-        (["--drift", "120"], "kind", "--drift 120: there are only 120 rounds"),
+        (["--drift", "120"], "kind", "--drift 120: the table has only 120 rounds"),
         (["--plot", "curve.docx"], "kind", "unknown image format"),
         (["--plot", "flowers.csv"], "kind", "is an input of this command"),
         (["--plot", "nowhere/curve.png"], "kind", "the folder nowhere does not exist"),

@@ -320,7 +320,7 @@ def test_help_names_arguments_and_defaults(run, monkeypatch):
 
 def test_describe_prints_the_cost_and_cuts_long_tables(run, classifier_file, tmp_path):
     result = run("describe", classifier_file)
-    assert "  mean: 1 multiplications, 2 additions, 1 comparisons" in result.stdout
+    assert "  mean: 1 multiplication, 2 additions, 1 comparison" in result.stdout
     payload = json.loads(run("describe", classifier_file, "--json").stdout)
     assert payload["cost"]["worst"] == {"multiplications": 1, "additions": 2, "comparisons": 1}
     tree = ObliqueTree.of(np.ones((1, 12)), thresholds=[0.0], values=[0.0, 1.0])

@@ -498,7 +498,7 @@ def test_too_few_rows_to_hold_out_are_explained(run, tmp_path):
     (tmp_path / "few.csv").write_text("x,y\n1,1.5\n2,2.5\n")
     result = run("fit", "few.csv", "-t", "y")
     assert result.exit_code == 2
-    assert "too few to hold out" in result.stderr
+    assert "too small to hold out" in result.stderr
     assert "--test-fraction 0" in result.stderr
 
 

@@ -130,8 +130,8 @@ def test_the_model_can_be_saved_and_hardened(tmp_path):
     [
         ({"task": "ranking"}, "task must be .* got 'ranking'"),
         ({"task": "classification"}, "classes go together"),
-        ({"classes": [0, 1]}, "2 classes were given for a layer with 3 outputs"),
-        ({"feature_names": ["a"]}, "1 names were given for 5 features"),
+        ({"classes": [0, 1]}, "got 2 classes for 3 outputs"),
+        ({"feature_names": ["a"]}, "expected 5 names, one for each feature, got 1"),
         ({"feature_names": list("abcde"), "schema": Schema.numeric(5)}, "not both"),
         ({"schema": Schema((Feature("mass", "numeric", has_missing=True),))}, "column 'mass'"),
     ],

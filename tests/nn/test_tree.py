@@ -92,7 +92,7 @@ def test_linear_leaves_are_refused():
 
 
 def test_a_wrong_number_of_classes_is_refused():
-    with pytest.raises(ValueError, match="2 classes were given for a layer with 3 outputs"):
+    with pytest.raises(ValueError, match="got 2 classes for 3 outputs"):
         make_layer(k=3).to_tree(classes=[0, 1])
 
 

@@ -272,7 +272,8 @@ def _runs(
         environment = first if run == 0 else make_environment(seed)
         if len(environment) != n:
             raise ValueError(
-                f"make_environment must return {n} rounds every time, got {len(environment)}."
+                f"make_environment must return {plural(n, 'round')} every time, got "
+                f"{len(environment)}."
             )
         for name, values in learners.items():
             found[name][run] = values(environment, seed, partial(_report_run, report, name, run, n))

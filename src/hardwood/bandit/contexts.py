@@ -17,6 +17,7 @@ import numpy as np
 
 from hardwood.errors import TableError
 from hardwood.table import Schema, Table, encode_row
+from hardwood.text.numbers import plural
 
 LARGEST = 1e38  # slightly below the largest float32
 _LARGEST_SQUARE = LARGEST**2
@@ -192,7 +193,10 @@ def check_length(x: Any, expected: int, who: str) -> None:
     """Refuse an array or list with the wrong number of entries."""
     is_row = x.ndim == 1 if isinstance(x, np.ndarray) else isinstance(x, list | tuple)
     if is_row and len(x) != expected:
-        raise TableError(f"x has {len(x)} entries, but {who} expects {expected} features.")
+        raise TableError(
+            f"x has {plural(len(x), 'entry', 'entries')}, but {who} expects "
+            f"{plural(expected, 'feature')}."
+        )
 
 
 def as_table(x: Any, names: Sequence[str]) -> Any:

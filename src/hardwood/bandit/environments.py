@@ -19,6 +19,7 @@ from hardwood.bandit import log
 from hardwood.table import Schema, Table
 from hardwood.table.frames import open_frame
 from hardwood.table.subset import n_rows, taken
+from hardwood.text.numbers import plural
 
 Losses = Callable[[np.ndarray, np.ndarray], np.ndarray]
 Environment = TypeVar("Environment", bound="Stream")
@@ -363,7 +364,9 @@ def reward_bandit(
     known = log.number_table("rewards", rewards, _checked_rows(X))
     names = log.action_names(known.shape[1] if actions is None else actions)
     if len(names) != known.shape[1]:
-        raise ValueError(f"rewards have {known.shape[1]} columns for {len(names)} actions.")
+        raise ValueError(
+            f"rewards have {plural(known.shape[1], 'column')} for {plural(len(names), 'action')}."
+        )
     return _ordered(Simulator(X=X, actions=names, rewards=known), n_rounds, random_state)
 
 
@@ -439,7 +442,8 @@ def _delays(delay: Any, n: int, rng: np.random.Generator) -> np.ndarray:
     given = np.asarray(delay)
     if given.dtype.kind not in "iu" or given.shape not in ((), (2,), (n,)):
         raise ValueError(
-            f"delay must be a number of rounds, a pair (least, most) or {n} numbers, got {delay!r}."
+            "delay must be a number of rounds, a pair (least, most) or "
+            f"{plural(n, 'number')}, got {delay!r}."
         )
     is_pair = isinstance(delay, tuple) and len(delay) == 2
     least = NEVER if given.shape == (n,) and not is_pair else 0
@@ -448,5 +452,5 @@ def _delays(delay: Any, n: int, rng: np.random.Generator) -> np.ndarray:
     if is_pair:
         return rng.integers(given[0], given[1] + 1, size=n)
     if given.shape not in ((), (n,)):
-        raise ValueError(f"delay must have an entry for each of the {n} rounds, got {len(given)}.")
+        raise ValueError(f"delay must have one entry for each round, {n} in all, got {len(given)}.")
     return np.broadcast_to(given, n).astype(np.int64)

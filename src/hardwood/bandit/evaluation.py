@@ -32,7 +32,7 @@ from hardwood import parameters
 from hardwood.bandit.log import Log, policy_of
 from hardwood.bandit.reward_model import cross_fitted, given_estimates
 from hardwood.report.resampling import Kinds, effective_rows, n_resamples
-from hardwood.text.numbers import format_interval, format_number
+from hardwood.text.numbers import format_interval, format_number, plural
 
 METHODS = ("ips", "snips", "dm", "dr", "switch")
 INTERVALS = ("normal", "bootstrap", "bernstein")
@@ -75,7 +75,7 @@ class Estimate:
 
     def __str__(self) -> str:
         interval = f"{100 * self.confidence:g} % interval: {format_interval(self.low, self.high)}"
-        rounds = f"{self.n} rounds, effectively {self.effective_n:.0f}"
+        rounds = f"{plural(self.n, 'round')}, effectively {self.effective_n:.0f}"
         return f"{format_number(self.value)} ({interval}; {self.method}, {rounds})"
 
 

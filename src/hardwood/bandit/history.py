@@ -8,6 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
+from hardwood.text.numbers import plural
+
 
 @dataclass(frozen=True, eq=False)
 class History:
@@ -37,7 +39,7 @@ class History:
 
     def __repr__(self) -> str:
         mean = f", mean reward {self.mean_reward[-1]:.4g}" if len(self) else ""
-        return f"History({len(self)} rounds{mean})"
+        return f"History({plural(len(self), 'round')}{mean})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +64,7 @@ class LossHistory:
 
     def __repr__(self) -> str:
         mean = f", mean loss {self.mean_loss[-1]:.4g}" if len(self) else ""
-        return f"LossHistory({len(self)} rounds{mean})"
+        return f"LossHistory({plural(len(self), 'round')}{mean})"
 
 
 def name_array(actions: Sequence[Hashable]) -> np.ndarray:

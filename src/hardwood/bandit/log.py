@@ -84,7 +84,7 @@ def column(name: str, values: Any, n: int) -> np.ndarray:
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1 or len(array) != n:
-        raise ValueError(f"{name} must hold one entry for each of the {n} rows, got {array.shape}.")
+        raise ValueError(f"{name} must hold one entry for each row, ({n},), got {array.shape}.")
     return array
 
 

@@ -24,6 +24,7 @@ from hardwood.errors import FitInterruptedWarning, NotStartedError, TableError
 from hardwood.model import ObliqueTree
 from hardwood.parameters import parameters_of
 from hardwood.table import Schema, Table
+from hardwood.text.numbers import plural
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -270,7 +271,7 @@ class OnlineLearner(ABC):
         return (
             f"{type(self).__name__}({self._parameters.method!r}, "
             f"max_depth={self._parameters.max_depth}, "
-            f"{self.n_rounds_} rounds, {self.n_open_} open)"
+            f"{plural(self.n_rounds_, 'round')}, {self.n_open_} open)"
         )
 
 
@@ -348,8 +349,8 @@ def _schema_of_start(
         names is not None and tuple(names) != own.names
     ):
         raise ValueError(
-            f"init has the {own.n_features} features {list(own.names)!r:.300}, features says "
-            "otherwise. Leave features out: the tree has its own."
+            f"init has {plural(own.n_features, 'feature')}, {list(own.names)!r:.300}; features "
+            "says otherwise. Leave features out: the tree has its own."
         )
     return own
 
@@ -383,7 +384,8 @@ def warn_if_interrupted(done: int, n: int) -> None:
     """Warn if Ctrl-C stopped before the last row."""
     if done < n:
         warnings.warn(
-            f"Learning was interrupted after {done} of {n} rows; what was learned is kept.",
+            f"Learning was interrupted after {done} of {plural(n, 'row')}; what was learned "
+            "is kept.",
             FitInterruptedWarning,
             stacklevel=3,
         )

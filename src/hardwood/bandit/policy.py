@@ -21,6 +21,7 @@ from hardwood.bandit.tokens import Decision
 from hardwood.model import ObliqueTree
 from hardwood.model.structure import Label, class_labels
 from hardwood.table import Schema
+from hardwood.text.numbers import plural
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -320,7 +321,7 @@ class DGTBandit(OnlineLearner):
         if array.ndim == 1 or array.shape[1:] == (1,):
             labels = log.column("feedback", array, n)
             return log.action_positions("feedback", labels, self.actions_).astype(np.int32)
-        instead = f" (or {n} labels, or a function of row number and action)"
+        instead = f" (or {plural(n, 'label')}, or a function of row number and action)"
         return log.number_table(
             "feedback", array, n, len(self.actions_), largest=LARGEST_FEEDBACK, instead=instead
         )

@@ -28,6 +28,7 @@ from hardwood.bandit.parameters import OnlineParameters, RegressionParameters
 from hardwood.bandit.tokens import Decision
 from hardwood.model import ObliqueTree
 from hardwood.table import Schema
+from hardwood.text.numbers import plural
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -303,6 +304,6 @@ def _losses(values: Any, row: int, steps: np.ndarray) -> list[float]:
     array = np.asarray(values)
     if array.size != len(steps) or array.dtype.kind not in "biuf":
         raise ValueError(
-            f"the loss of row {row} must be {len(steps)} number(s), found {values!r:.80}."
+            f"the loss of row {row} must be {plural(len(steps), 'number')}, found {values!r:.80}."
         )
     return [finite(f"the loss of row {row}", value) for value in array.ravel().tolist()]

@@ -13,6 +13,7 @@ from hardwood.model import ObliqueTree
 from hardwood.model.kinds.tree import heap_children
 from hardwood.model.structure import Label
 from hardwood.table import Schema
+from hardwood.text.numbers import plural
 
 Parts = Mapping[str, Any]
 """The engine's description of its tree; see `value_tree`."""
@@ -136,7 +137,11 @@ def action_values(tree: ObliqueTree, actions: Sequence[Label]) -> np.ndarray:
     if found is None and tree.n_outputs == len(actions):
         return np.arange(len(actions))
     if found is None or set(found) != set(actions):
-        of = f"{tree.n_outputs} outputs" if found is None else f"the classes {list(found)!r:.200}"
+        of = (
+            plural(tree.n_outputs, "output")
+            if found is None
+            else f"the classes {list(found)!r:.200}"
+        )
         raise ValueError(
             f"init has {of}, but the actions are {list(actions)!r:.200}. Set n_actions to the "
             "classes of the tree, or init to a tree with the same actions."

@@ -292,7 +292,7 @@ def _environments(
     X, y = data.features, data.target.values
     n_rounds = rounds or len(y)
     if drift is not None and drift >= n_rounds:
-        raise CommandError(f"--drift {drift}: there are only {n_rounds} rounds.")
+        raise CommandError(f"--drift {drift}: the table has only {plural(n_rounds, 'round')}.")
     bandit_of: Any = classification_bandit
     if data.target.task == "regression":
         bandit_of, y = regression_bandit, _in_deviations(y, data.target.name)
@@ -343,7 +343,7 @@ def _print_problem(data: Dataset) -> None:
     if target.task == "classification":
         n_actions = np.unique(target.values).size
         print_text(
-            f"Actions: the {n_actions} values of '{target.name}'; the right one has reward 1"
+            f"Actions: {plural(n_actions, 'value')} of '{target.name}'; the right one has reward 1"
         )
     else:
         print_text(f"Numbers are tried for '{target.name}'; loss: squared error / its variance")

@@ -23,7 +23,7 @@ from hardwood.cli.process.interrupts import INTERRUPTED
 from hardwood.cli.read import label_positions
 from hardwood.report.metrics import classification_scores, scores_json
 from hardwood.report.resampling import Score
-from hardwood.text.numbers import format_interval, format_number
+from hardwood.text.numbers import format_interval, format_number, plural
 
 if TYPE_CHECKING:
     from hardwood.model.base import Model
@@ -101,9 +101,11 @@ def _score(data: Dataset, tree: Model, probabilities: np.ndarray, seed: int) -> 
 
 def _print_task(data: Dataset) -> None:
     print_text(
-        f"Penguins: {data.target.rows.size} rows, {data.features.num_columns} features "
+        f"Penguins: {plural(data.target.rows.size, 'row')}, "
+        f"{plural(data.features.num_columns, 'feature')} "
         f"({', '.join(data.features.column_names)}), some values missing"
     )
     print_text(
-        f"Predicting the species: {data.train.size} training rows, {data.test.size} test rows"
+        f"Predicting the species: {plural(data.train.size, 'training row')}, "
+        f"{plural(data.test.size, 'test row')}"
     )

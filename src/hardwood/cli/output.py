@@ -164,8 +164,8 @@ def print_dataset(data: Dataset) -> None:
         print_text(f"Left out: {plural(target.n_missing, 'row')} in which {which} is missing")
     print_task(data)
     n_train, n_test = data.train.size, data.test.size
-    held_out = f"{n_test} rows held out for the test score" if n_test else "no test rows"
-    print_text(f"Learning from {n_train} rows; {held_out}")
+    held_out = f"{plural(n_test, 'row')} held out for the test score" if n_test else "no test rows"
+    print_text(f"Learning from {plural(n_train, 'row')}; {held_out}")
 
 
 def print_size(data: Dataset) -> None:

@@ -21,6 +21,7 @@ from hardwood.cli.read import (
     write_csv,
     write_table,
 )
+from hardwood.text.numbers import plural
 
 if TYPE_CHECKING:
     import numpy as np
@@ -95,7 +96,7 @@ def predict(
         where = {"output": str(output)} if output else {"columns": predictions.to_pydict()}
         print_json(payload | where)
     elif output is not None:
-        typer.echo(f"Wrote {predictions.num_rows} predictions to {output}")
+        typer.echo(f"Wrote {plural(predictions.num_rows, 'prediction')} to {output}")
     else:
         sys.stdout.flush()
         write_csv(predictions, sys.stdout.buffer)

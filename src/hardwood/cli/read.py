@@ -24,7 +24,7 @@ from hardwood.errors import TableError, warn_about_table
 from hardwood.table.levels import first_wrong_number, in_learned_type, text_among_numbers
 from hardwood.table.target import MIN_ROWS_PER_CLASS, are_whole, positions, suggested_task
 from hardwood.table.weights import weight_of_rows
-from hardwood.text.numbers import shortened
+from hardwood.text.numbers import plural, shortened
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -399,7 +399,7 @@ def read_weights(table: pa.Table, name: str, path: Path) -> np.ndarray:
         )
     if rows.size < table.num_rows:
         raise CommandError(
-            f"Weight column '{name}' has {table.num_rows - rows.size} missing values."
+            f"Weight column '{name}' has {plural(table.num_rows - rows.size, 'missing value')}."
         )
     if values.max() > MAX_WEIGHT:
         raise CommandError(
@@ -468,7 +468,8 @@ def _labels(values: np.ndarray, name: str) -> np.ndarray:
     n_classes = _check_two(values, name)
     if n_classes * MIN_ROWS_PER_CLASS > values.size:
         raise CommandError(
-            f"Target '{name}' has {n_classes} different values in {values.size} rows, too many "
+            f"Target '{name}' has {plural(n_classes, 'different value')} in "
+            f"{plural(values.size, 'row')}, too many "
             "for classes. Is it an identifier? For numbers use --task regression."
         )
     return values

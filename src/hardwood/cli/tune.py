@@ -403,6 +403,6 @@ class TrialCallbacks:
 
     def _say(self, where: str = "") -> None:
         found = "" if self._best is None else f", best so far {format_number(self._best)}"
-        words = f"{self._n_done} of {self._n_trials} trials{found}{where}"
+        words = f"{self._n_done} of {plural(self._n_trials, 'trial')}{found}{where}"
         n_new = max(self._n_trials - self._n_before, 1)
         self._progress.update(words, share=(self._n_done - self._n_before) / n_new)

@@ -14,6 +14,7 @@ from hardwood.errors import TableError
 from hardwood.parameters import is_auto, real
 from hardwood.table import Feature, Schema
 from hardwood.table.columns import column_label, objects_column
+from hardwood.text.numbers import plural
 
 CONTINUOUS, WHOLE, CATEGORY = 0, 1, 2  # as the engine numbers them
 _EPOCH = datetime.datetime(1970, 1, 1)
@@ -175,7 +176,8 @@ def _position(schema: Schema, name: Any, argument: str) -> int:
         if 0 <= name < schema.n_features:
             return int(name)
         raise ValueError(
-            f"{argument} has the position {name}, but there are {schema.n_features} features"
+            f"{argument} has the position {name}, but the model has "
+            f"{plural(schema.n_features, 'feature')}"
         )
     raise ValueError(
         f"{argument} names the feature {name!r:.80}, but the features are "

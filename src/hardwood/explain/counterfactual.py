@@ -225,7 +225,7 @@ class Counterfactuals(Sequence[Counterfactual]):
     def __str__(self) -> str:
         lines = [f"row {one.row}: {one}" for one in self[:20]]
         more = len(self) - len(lines)
-        return "\n".join([*lines, *([f"... and {more} more rows"] if more else [])])
+        return "\n".join([*lines, *([f"... and {plural(more, 'more row')}"] if more else [])])
 
     def __repr__(self) -> str:
         n, stay = len(self), int((self.distance == 0).sum())

@@ -343,7 +343,8 @@ def path(
     row = dense_matrix(found.schema, table, type(found).__name__)
     if len(row) != 1:
         raise TableError(
-            f"path takes one row, found a table of {len(row)} rows. Pass one of them, as in X[:1]"
+            f"path takes one row, found a table of {plural(len(row), 'row')}. Pass one of "
+            "them, as in X[:1]"
         )
     data = None if X is None else dense_matrix(found.schema, X, type(found).__name__)
     writer = _DecisionWriter(row, data, max_terms, digits)

@@ -27,6 +27,7 @@ from hardwood.model import ObliqueForest, ObliqueTree, engine
 from hardwood.model.base import model_of
 from hardwood.model.structure import Link
 from hardwood.parameters import integer, is_auto, n_threads, switch
+from hardwood.text.numbers import plural
 
 if TYPE_CHECKING:
     from hardwood._native import ForestRouter
@@ -236,7 +237,7 @@ def _check(values: np.ndarray, is_exact: np.ndarray, exact: bool | str) -> None:
     if exact is True and not is_exact.all():
         raise ValueError(
             f"exact values would take too long for {np.count_nonzero(~is_exact)} of "
-            f"{len(is_exact)} rows, because their splits weigh too many features. Sample "
+            f"{plural(len(is_exact), 'row')}, because their splits weigh too many features. Sample "
             "(exact=False or 'auto'), or shorten the splits with tree.sparsify"
         )
     if not np.isfinite(values).all():

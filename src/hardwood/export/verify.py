@@ -11,6 +11,7 @@ from hardwood.errors import ExportError
 from hardwood.export.conditions import rounding_bound
 from hardwood.export.plan import Plan, PlannedTree
 from hardwood.export.probes import Probes
+from hardwood.text.numbers import plural
 
 SAME_VALUES = 1e-13  # effect of the order of float64 additions, relative to the terms
 FLOAT_VALUES = 2.0**-23  # the same where the library has rounded a number to float32
@@ -74,8 +75,9 @@ class Check:
     def __str__(self) -> str:
         whose = "given and simulated" if self.are_given else "simulated from the schema"
         lines = [
-            f"Checked {self.target}: {self.method}, on {self.n_rows} rows ({whose}) that reach "
-            f"{self.n_leaves_reached} of {self.n_leaves} leaves."
+            f"Checked {self.target}: {self.method}, on {plural(self.n_rows, 'row')} "
+            f"({whose}) that reach "
+            f"{self.n_leaves_reached} of {plural(self.n_leaves, 'leaf', 'leaves')}."
         ]
         if self.agreement is None:
             edge = f", except {self.n_on_edge} within rounding of a split" * bool(self.n_on_edge)
@@ -91,7 +93,7 @@ class Check:
                 f"{self.largest_difference:.2g}."
             )
         if self.n_bytes is not None:
-            lines.append(f"The tables have {self.n_bytes} bytes.")
+            lines.append(f"The tables have {plural(self.n_bytes, 'byte')}.")
         return "\n".join(lines)
 
 
@@ -296,7 +298,8 @@ def _refusal(
     }
     return ExportError(
         f"the export to {target} was not written: {method}, it differs from the model on {n_rows} "
-        f"of {probes.n_rows} rows. The first: {entries!r:.300}, for which the model predicts "
+        f"of {plural(probes.n_rows, 'row')}. The first: {entries!r:.300}, for which the "
+        "model predicts "
         f"{probes.outputs[row].tolist()!r:.120} and the export {found.outputs[row].tolist()!r:.120}"
         ". Please report this, with the model; until then, another format may work."
     )

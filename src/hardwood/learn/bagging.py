@@ -22,6 +22,7 @@ from hardwood.model import ObliqueForest, ObliqueTree
 from hardwood.model.kinds.forest import MAX_TREES
 from hardwood.model.structure import TaskKind
 from hardwood.parameters import choice_field, flag_field, integer_field, real_field
+from hardwood.text.numbers import plural
 
 
 @runtime_checkable
@@ -116,10 +117,8 @@ class Bagging(Learner):
         return self.n_estimators
 
     def interrupted_message(self, learned: Learned) -> str:
-        n_epochs = len(learned.history or ())
-        return (
-            f"Learning was interrupted after {n_epochs} epoch(s); the trees are kept as they are."
-        )
+        n = plural(len(learned.history or ()), "epoch")
+        return f"Learning was interrupted after {n}; the trees are kept as they are."
 
     def n_draws(self, n_rows: int) -> int | None:
         """Return the number of rows drawn for one tree; None without `bootstrap`."""

@@ -301,7 +301,7 @@ class DGT(GradientLearner):
         n_columns = task.schema.n_columns
         if min(self.hidden_sizes, default=n_columns + 1) <= n_columns:
             raise ValueError(
-                f"init with layers={self.layers!r} needs hidden sizes larger than the {n_columns} "
-                "columns of the table. Use larger sizes, or layers=1."
+                f"init with layers={self.layers!r} needs hidden sizes larger than the table's "
+                f"number of columns, {n_columns}. Use larger sizes, or layers=1."
             )
         return start_parameters(start.to_perfect(self.max_depth), task)

@@ -21,6 +21,7 @@ from hardwood.learn.training import epoch_follower, epoch_printer
 from hardwood.model.structure import TaskKind
 from hardwood.parameters import Parameters, is_auto
 from hardwood.progress import Progress
+from hardwood.text.numbers import plural
 
 if TYPE_CHECKING:
     from hardwood.learn.task import Task
@@ -230,8 +231,8 @@ class Learner(Parameters, ABC):
 
     def interrupted_message(self, learned: Learned) -> str:
         """Return the message for an interrupted fit."""
-        n_epochs = len(learned.history or ())
-        return f"Learning was interrupted after {n_epochs} epoch(s); the best model so far is kept."
+        n = plural(len(learned.history or ()), "epoch")
+        return f"Learning was interrupted after {n}; the best model so far is kept."
 
     def printer(self, task: Task, verbose: int) -> Callable[[Any], Any]:
         """Return the callback that prints a line per event."""

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from hardwood.model.structure import Link
+from hardwood.text.numbers import plural
 
 NO_LINK: Link = "identity"
 
@@ -277,7 +278,8 @@ class Custom(Loss):
             values = np.ascontiguousarray(values, dtype=np.float32).reshape(-1)
             if len(values) != len(prediction) or not np.isfinite(values).all():
                 raise ValueError(
-                    f"The custom loss returned {len(values)} losses for {len(prediction)} rows, or "
+                    f"The custom loss returned {plural(len(values), 'loss', 'losses')} for "
+                    f"{plural(len(prediction), 'row')}, or "
                     "some that are not finite; expected one finite loss per row."
                 )
         return values, gradient

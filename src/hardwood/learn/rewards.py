@@ -21,6 +21,7 @@ from hardwood.learn.task import Task
 from hardwood.learn.training import LARGEST
 from hardwood.model.structure import Link
 from hardwood.parameters import integer_field, real_field
+from hardwood.text.numbers import plural
 
 RewardPer = Literal["row", "batch"]
 Reward: TypeAlias = Callable[[np.ndarray, np.ndarray], Any]
@@ -90,7 +91,7 @@ class Rewards(Loss):
         answer = np.asarray(self.function(rows, self.labels[action]))
         if answer.size != n_expected or answer.dtype.kind not in "biuf":
             expected = (
-                f"one number for each of {n_expected} actions"
+                f"one number for each of {plural(n_expected, 'action')}"
                 if self.reward_per == "row"
                 else "one number for the batch"
             )

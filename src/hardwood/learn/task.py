@@ -20,6 +20,7 @@ from hardwood.table.split import validation_part
 from hardwood.table.statistics import column_statistics
 from hardwood.table.target import class_target, has_several_labels, label_target, number_target
 from hardwood.table.weights import class_weights, label_weights, row_weights
+from hardwood.text.numbers import plural
 
 _CHUNK_ROWS = 2**14  # made dense at a time
 
@@ -219,7 +220,7 @@ class Task:
         if len(rows) < 2:
             raise ValueError(
                 "Learning needs at least two distinct rows, found n_samples=1: the table has "
-                f"{table.n_rows} row(s), and all rows with positive weight are equal."
+                f"{plural(table.n_rows, 'row')}, and all rows with positive weight are equal."
             )
         # At most 1, so that no sum overflows.
         largest = rows.weight.max()

@@ -192,6 +192,17 @@ class Model(ABC):
         return f"{self.task} of {', '.join(names[:4])}{', ...' if len(names) > 4 else ''}"
 
     @property
+    def shape_words(self) -> str:
+        """The features, and the size of the tree, or of all trees together."""
+        kind = "linear " if self.has_linear_leaves else ""
+        leaves = plural(self.n_leaves, f"{kind}leaf", f"{kind}leaves")
+        features = plural(self.n_features, "feature")
+        return f"{features}, depth {self.depth}, {self._splits_text()}, {leaves}"
+
+    def _splits_text(self) -> str:
+        return plural(self.n_splits, "split")
+
+    @property
     def size_words(self) -> str:
         """A description of the size of the tree, or of all trees together."""
         kind = "linear " if self.has_linear_leaves else ""
@@ -446,9 +457,9 @@ class Model(ABC):
     def _outputs_text(self) -> str:
         """Describe the outputs, for ``repr``."""
         return {
-            "classification": f"{len(self.classes or ())} classes",
+            "classification": plural(len(self.classes or ()), "class", "classes"),
             "regression": "regression",
-            "multilabel": f"{self.n_outputs} labels",
+            "multilabel": plural(self.n_outputs, "label"),
         }[self.task]
 
 

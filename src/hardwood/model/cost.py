@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,7 @@ import numpy as np
 from hardwood.model import engine
 from hardwood.model.base import Model
 from hardwood.model.paths import child_nodes
+from hardwood.text.numbers import plural
 
 if TYPE_CHECKING:
     from hardwood.model.kinds.policy_tree import PolicyTree
@@ -60,10 +61,9 @@ class Operations:
         )
 
     def __str__(self) -> str:
-        return (
-            f"{self.multiplications:,.4g} multiplications, {self.additions:,.4g} additions, "
-            f"{self.comparisons:,.4g} comparisons"
-        )
+        words = (field.name.removesuffix("s") for field in fields(Operations))
+        numbers = (getattr(self, field.name) for field in fields(Operations))
+        return ", ".join(map(partial(plural, form=",.4g"), numbers, words))
 
 
 @dataclass(frozen=True)
@@ -99,9 +99,9 @@ class Remaining:
 
     def __str__(self) -> str:
         return (
-            f"{self.n_splits:,} of {self.of_splits:,} splits, "
-            f"{self.n_leaves:,} of {self.of_leaves:,} leaves, "
-            f"{self.n_weights:,} of {self.of_weights:,} weights"
+            f"{self.n_splits:,} of {plural(self.of_splits, 'split', form=',')}, "
+            f"{self.n_leaves:,} of {plural(self.of_leaves, 'leaf', 'leaves', form=',')}, "
+            f"{self.n_weights:,} of {plural(self.of_weights, 'weight', form=',')}"
         )
 
 

@@ -18,6 +18,7 @@ from hardwood.table import target
 from hardwood.table.feature import check_text
 from hardwood.table.target import Label as Label
 from hardwood.table.target import TaskKind as TaskKind
+from hardwood.text.numbers import plural
 
 PROBABILITY_TOLERANCE = 1e-6
 
@@ -189,7 +190,8 @@ def check_values(
         raise ValueError(f"{name} must have at least one column")
     if classes is not None and values.shape[1] != len(classes):
         raise ValueError(
-            f"{name} has {values.shape[1]} columns, but there are {len(classes)} classes"
+            f"{name} must have one column per class, but has {plural(values.shape[1], 'column')} "
+            f"for {plural(len(classes), 'class', 'classes')}"
         )
     if are_scores or task == "regression":
         return
@@ -341,7 +343,7 @@ def target_names(names: Iterable[Any] | None, task: str, n_outputs: int) -> tupl
         check_text("target name", name)
     expected = 1 if task == "classification" else n_outputs
     if len(names) != expected:
-        raise ValueError(f"expected {expected} target name(s), got {len(names)}")
+        raise ValueError(f"expected {plural(expected, 'target name')}, got {len(names)}")
     return names
 
 

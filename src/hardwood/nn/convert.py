@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 from torch import Tensor, nn
 
+from hardwood.text.numbers import plural
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -455,8 +457,8 @@ def _scores(
     if layer.out_features == 1 and len(classes) == 2:
         return torch.cat([torch.zeros_like(leaves), leaves], dim=-1)
     raise ValueError(
-        f"{len(classes)} classes were given for a layer with {layer.out_features} outputs; "
-        "expected one for each output, or two for a single output"
+        "expected one class for each output of the layer, or two for a single output; got "
+        f"{plural(len(classes), 'class', 'classes')} for {plural(layer.out_features, 'output')}"
     )
 
 

@@ -166,8 +166,8 @@ class LatentTree(nn.Module):
         made = self.split(x)
         if made.shape != (x.shape[0], self.n_splits):
             raise ValueError(
-                f"split must return scores of shape ({x.shape[0]}, {self.n_splits}) for "
-                f"{x.shape[0]} rows, got {tuple(made.shape)}"
+                f"split must return scores of shape ({x.shape[0]}, {self.n_splits}), a row for "
+                f"each row given, got {tuple(made.shape)}"
             )
         return made
 

@@ -83,7 +83,8 @@ class PrunedLatentTree(nn.Module):
 
     def extra_repr(self) -> str:
         """Return the arguments in ``repr(layer)``."""
-        return f"{self.in_features}, {len(self.nodes)} nodes, {len(self.splits)} splits"
+        sizes = f"nodes={len(self.nodes)}, splits={len(self.splits)}"
+        return f"in_features={self.in_features}, {sizes}"
 
 
 def _some_splits(tree: LatentTree, splits: Tensor) -> nn.Module:

@@ -246,7 +246,7 @@ class ReinforcedTree(nn.Module):
         scores = self.policy(x)
         if tuple(scores.shape) != (len(x), self.topology.n_moves):
             raise ValueError(
-                f"the policy must return scores of all {self.topology.n_moves} moves, "
+                "the policy must return the scores of all moves, "
                 f"({len(x)}, {self.topology.n_moves}), got {tuple(scores.shape)}"
             )
         return scores / self.temperature
@@ -314,7 +314,7 @@ class ReinforcedTree(nn.Module):
             raise ValueError(f"loss takes samples (n, in_features), got {tuple(x.shape)}")
         if not isinstance(y, Tensor) or y.dim() == 0 or len(y) != len(rows):
             found = tuple(y.shape) if isinstance(y, Tensor) else type(y).__name__
-            raise ValueError(f"y must be a tensor with {len(rows)} rows, as x has; got {found}")
+            raise ValueError(f"y must be a tensor ({len(rows)}, ...), like x; got {found}")
         worth = real("entropy_bonus", entropy_bonus, 0.0)
         if gradient == "exact":
             return self._expected_loss(rows, y, criterion, worth)

@@ -99,7 +99,11 @@ def _truth_and_prediction(found: Evaluation, output: int, ax: Any) -> None:
     ax.plot(prediction[shown], truth[shown], ".", color=BLUE, markersize=3, alpha=0.5)
     ends = [min(truth.min(), prediction.min()), max(truth.max(), prediction.max())]
     ax.plot(ends, ends, color=GRAY, linewidth=1, linestyle="--", label="true = predicted")
-    more = "" if shown.size == truth.size else f" ({shown.size:,} of {truth.size:,} rows)"
+    more = (
+        ""
+        if shown.size == truth.size
+        else f" ({shown.size:,} of {plural(truth.size, 'row', form=',')})"
+    )
     name_axes(ax, f"True values against predictions{more}", f"prediction{unit}", name + unit)
     legend(ax)
 

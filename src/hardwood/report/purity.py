@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from hardwood.parameters import flag, integer
+from hardwood.text.numbers import plural
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,10 @@ class SampledPurity:
         return self.value
 
     def __str__(self) -> str:
-        return f"{self.value:.4f} ± {self.standard_error:.4f} ({self.n_pairs:,} pairs)"
+        return (
+            f"{self.value:.4f} ± {self.standard_error:.4f} "
+            f"({plural(self.n_pairs, 'pair', form=',')})"
+        )
 
 
 def dendrogram_purity(
@@ -272,7 +276,8 @@ def _children_of(hierarchy: Any) -> np.ndarray:
         i = int(wrong[0])
         raise ValueError(
             f"Merge {i} of the hierarchy joins {merges[i, :2].tolist()}; expected two of the "
-            f"{n_leaves} leaves, 0 to {n_leaves - 1}, or of the merges before it, up to "
+            f"{plural(n_leaves, 'leaf', 'leaves')}, 0 to {n_leaves - 1}, or of the merges "
+            "before it, up to "
             f"{n_leaves + i - 1}."
         )
     uses = np.bincount(children.ravel(), minlength=2 * n_leaves - 1)
@@ -298,7 +303,8 @@ def _leaves_of(leaves: Any, n_rows: int, n_leaves: int) -> np.ndarray:
     if leaves is None:
         if n_rows != n_leaves:
             raise ValueError(
-                f"y has {n_rows} rows, but the hierarchy has {n_leaves} leaves. Give leaves=, the "
+                f"y has {plural(n_rows, 'row')}, but the hierarchy has "
+                f"{plural(n_leaves, 'leaf', 'leaves')}. Give leaves=, the "
                 "leaf that each row is in."
             )
         return np.arange(n_leaves)

@@ -29,7 +29,7 @@ from hardwood.search.rounded import with_short_means
 from hardwood.search.scorer import Scorer, losses_of
 from hardwood.search.tree_search import FINAL_RESTARTS, Limits, TreeSearch
 from hardwood.table.split import validation_folds
-from hardwood.text.numbers import format_number
+from hardwood.text.numbers import format_number, plural
 
 LeafKind = Literal["auto", "constant", "linear"]
 
@@ -222,8 +222,8 @@ class BestTree(Learner):
         return partial(_show_best, Scorer.of(task.kind, task.classes, self.scoring), progress)
 
     def interrupted_message(self, learned: Learned) -> str:
-        n = len(learned.facts["fit_report"].trials)
-        return f"The search was interrupted after {n} candidate(s); the best tree so far is kept."
+        n = plural(len(learned.facts["fit_report"].trials), "candidate")
+        return f"The search was interrupted after {n}; the best tree so far is kept."
 
 
 def _print(scorer: Scorer, trial: Trial) -> None:
@@ -367,10 +367,16 @@ def _describe_rows(folds: list[Task], whole: Task, has_finalists: bool) -> str:
     n_train, n_valid = len(folds[0].train), len(folds[0].valid)
     if len(folds) > 1:
         n_rows = n_train + n_valid
-        return f"Candidates were scored by {len(folds)}-fold cross-validation on {n_rows:,} rows."
+        return (
+            f"Candidates were scored by {len(folds)}-fold cross-validation on "
+            f"{plural(n_rows, 'row', form=',')}."
+        )
     n_all = len(whole.train) + len(whole.valid)
     of_all = f" of {n_all:,}" if n_train < len(whole.train) else ""
     text = f"Candidates were trained on {n_train:,}{of_all} rows and scored on {n_valid:,} others"
     if has_finalists:
-        return f"{text}; the best few were also trained on {len(whole.train):,} rows."
+        return (
+            f"{text}; the best few were also trained on "
+            f"{plural(len(whole.train), 'row', form=',')}."
+        )
     return f"{text}."

@@ -13,7 +13,7 @@ from hardwood.model import ObliqueTree
 from hardwood.model.edit.recalibration import Recalibration
 from hardwood.model.outputs import class_positions
 from hardwood.report.metrics import average_precision, balanced_accuracy, log_losses
-from hardwood.text.numbers import format_number, format_percent
+from hardwood.text.numbers import format_number, format_percent, plural
 
 RARE = 0.05  # share of the rows below which a class counts as rare
 
@@ -118,7 +118,8 @@ class HeldOutScores:
     def lines(self) -> list[str]:
         """The scores in sentences."""
         lines = [
-            f"{self.n_rows:,} held-out rows: log loss {format_number(self.log_loss)}, balanced "
+            f"{plural(self.n_rows, 'held-out row', form=',')}: log loss "
+            f"{format_number(self.log_loss)}, balanced "
             f"accuracy {format_number(self.balanced_accuracy)}, average precision of "
             f"{self.rarest} {format_number(self.average_precision)}."
         ]

@@ -341,7 +341,7 @@ def _truth(task: Task, X: Any, y: Any) -> np.ndarray:
     """Return the targets of the given validation rows in the form of `Task.target`."""
     n = n_rows(X)
     if n != n_rows(y):
-        raise ValueError(f"X_val has {n} rows, but y_val has {n_rows(y)}.")
+        raise ValueError(f"X_val has {plural(n, 'row')}, but y_val has {n_rows(y)}.")
     if task.kind == "regression":
         return number_target(y, n).values
     if task.kind == "multilabel":

@@ -38,7 +38,7 @@ from hardwood.search.distill import Teacher
 from hardwood.search.fit_report import Outcome, Trial
 from hardwood.search.measured import CandidateResult, measured
 from hardwood.search.scorer import Scorer
-from hardwood.text.numbers import format_number
+from hardwood.text.numbers import format_number, plural
 
 _AXIS_ALIGNED_DEPTHS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32)
 _LARGE_DEPTHS = (4, 6, 8, 10, 12, 16, 24, 32)
@@ -332,7 +332,7 @@ class TreeSearch:
         elif self._has_few_errors:
             self.ending = (
                 f"Stopped early: the best tree makes fewer than {_FEW_ERRORS} errors on "
-                f"{self._n_valid:,} validation rows."
+                f"{plural(self._n_valid, 'validation row', form=',')}."
             )
         return bool(self.ending)
 
@@ -604,7 +604,7 @@ class TreeSearch:
 
     def describe(self, candidate: Candidate) -> str:
         """Describe a candidate; a finalist together with its number of rows."""
-        n_rows = f", {len(self.folds[0].train):,} rows" if self.finalists else ""
+        n_rows = f", {plural(len(self.folds[0].train), 'row', form=',')}" if self.finalists else ""
         return f"{candidate}{n_rows}"
 
     def _log(

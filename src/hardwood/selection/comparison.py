@@ -317,7 +317,9 @@ class Comparison(PlottedReport):
                 parse_math=False,
             )
         ticks(left.yaxis, range(len(shown)), [e.name for e in shown])
-        name_axes(left, f"mean and 95 % interval over {self.n_folds} folds", self.metric, "")
+        name_axes(
+            left, f"mean and 95 % interval over {plural(self.n_folds, 'fold')}", self.metric, ""
+        )
         name_axes(right, "score and price", "microseconds for one row", self.metric)
         right.set_xscale("log")
         right.margins(x=0.25)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from hardwood.text.numbers import plural
+
 if TYPE_CHECKING:
     from optuna.study import Study
 
@@ -103,7 +105,7 @@ class TuningResult:
         )
         return (
             f"TuningResult({self.metric} {self.best_value:.6g} with {self.best_params}; "
-            f"{len(self.trials)} trials: {states})"
+            f"{plural(len(self.trials), 'trial')}: {states})"
         )
 
 
@@ -121,6 +123,6 @@ def best_of(
     if not complete:
         errors = [trial.error for trial in trials if trial.error]
         hint = f" The last error: {errors[-1]}" if errors else ""
-        raise ValueError(f"None of {len(trials)} trials was completed.{hint}")
+        raise ValueError(f"None of {plural(len(trials), 'trial')} was completed.{hint}")
     sign = 1.0 if direction == "minimize" else -1.0
     return min(complete, key=lambda trial: (sign * (trial.value or 0.0), trial.number))

@@ -15,6 +15,7 @@ from hardwood.table.split import fold_numbers, hold_out, separated
 from hardwood.table.subset import n_rows, taken
 from hardwood.table.target import class_target, has_several_labels
 from hardwood.table.weights import row_weights
+from hardwood.text.numbers import plural
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,8 @@ class LabeledRows:
         found = n_rows(y)
         if found != n:
             raise ValueError(
-                f"Found input variables with inconsistent numbers of samples: X has {n} rows, "
+                "Found input variables with inconsistent numbers of samples: X has "
+                f"{plural(n, 'row')}, "
                 f"y has {found}."
             )
         return cls(X, y, row_weights(sample_weight, n))
@@ -192,7 +194,7 @@ def _drawn(
             "For a fraction of the rows give a float."
         )
     number = fold_numbers(n, k, rng, classes)
-    return [Fold(*separated(number == i, classes, f"one of {k} folds")) for i in range(k)]
+    return [Fold(*separated(number == i, classes, f"one of {plural(k, 'fold')}")) for i in range(k)]
 
 
 def _array(y: Any) -> np.ndarray:

@@ -29,7 +29,7 @@ from hardwood.text.leaf import (
     outputs_left_out,
     says_equations,
 )
-from hardwood.text.numbers import Digits
+from hardwood.text.numbers import Digits, plural
 from hardwood.text.terms import MAX_TERMS, check_options, left_out_text
 
 if TYPE_CHECKING:
@@ -247,9 +247,10 @@ def _caption(tree: Tree, boxes: list[Box]) -> str:
         n_splits = sum(bool(box.children) for box in boxes)
         drawn = max(box.depth for box in boxes)
         sentences.append(
-            f"First {drawn} of {tree.depth} levels: {n_splits} of {tree.n_splits} splits shown"
+            f"First {drawn} of {plural(tree.depth, 'level')}: {n_splits} of "
+            f"{plural(tree.n_splits, 'split')} shown"
             if drawn
-            else f"None of the {tree.n_splits} splits shown"
+            else f"None of the {plural(tree.n_splits, 'split')} shown"
         )
     return ". ".join(sentences)
 

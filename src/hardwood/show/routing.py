@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardwood.show.plot import EDGE, INK, PALETTE, pyplot
+from hardwood.text.numbers import plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -106,7 +107,8 @@ def plot_routing_by_class(
         raise ValueError(f"y must hold one class per row, ({len(rows)},); got {np.shape(y)}.")
     if names is not None and len(names) != len(classes):
         raise ValueError(
-            f"names must name each of the {len(classes)} classes of y, got {len(names)} names."
+            f"names must name each class of y, got {plural(len(names), 'name')} for "
+            f"{plural(len(classes), 'class', 'classes')}."
         )
     drawn = _drawn(nodes, max_depth)
     x, level = _places(nodes[drawn]), _levels(nodes)
@@ -124,7 +126,7 @@ def plot_routing_by_class(
         shares = _shares_of_levels(own.sum(axis=0), level)
         _draw(ax, nodes[drawn], x, shares[drawn], activity[drawn], PALETTE[k % len(PALETTE)])
         name = classes[k] if names is None else names[k]
-        _title(ax, f"{name} ({len(own)} row{'s' if len(own) != 1 else ''})")
+        _title(ax, f"{name} ({plural(len(own), 'row')})")
     return figure
 
 

@@ -146,7 +146,7 @@ def summary(model: Tree | Trees | LatentTreeModel) -> str:
     """Return task and size of a model on one line; the nodes of several trees are added up."""
     if isinstance(model, LatentTreeModel):
         return _latent_summary(model)
-    words = f"{_prediction(model)}, {_sizes(model)}"
+    words = f"{_prediction(model)}, {model.shape_words}"
     if isinstance(model, ObliqueTree):
         decision = decision_words(model)
         return f"Oblique tree: {words}" + (f"; predicts {decision}" if decision else "")
@@ -171,15 +171,6 @@ def _prediction(model: Tree | Trees) -> str:
         return f"multilabel classification{target}, {plural(model.n_outputs, 'label')}"
     outputs = f", {model.n_outputs} outputs" if model.n_outputs > 1 else ""
     return f"regression{target}{outputs}"
-
-
-def _sizes(model: Tree | Trees) -> str:
-    splits = plural(model.n_splits, "split")
-    if isinstance(model, PolicyTree) and not model.is_binary:
-        splits += f" of up to {plural(model.max_children, 'branch', 'branches')}"
-    kind = "linear " if model.has_linear_leaves else ""
-    leaves = plural(model.n_leaves, f"{kind}leaf", f"{kind}leaves")
-    return f"{plural(model.n_features, 'feature')}, depth {model.depth}, {splits}, {leaves}"
 
 
 def _latent_summary(model: LatentTreeModel) -> str:

@@ -6,6 +6,7 @@ import math
 import os
 
 from hardwood.errors import TableError
+from hardwood.text.numbers import plural
 
 _CONTAINER_LIMIT = "/sys/fs/cgroup/memory.max"
 
@@ -30,8 +31,10 @@ def check_dense_size(n_rows: int, n_columns: int, *, bytes_per_value: int, learn
     needed, available = n_rows * n_columns * bytes_per_value, total_memory()
     if needed > available:
         raise TableError(
-            f"{learner} needs all values at once: {needed / 1e9:.1f} GB for {n_rows} rows and "
-            f"{n_columns} columns, but this machine has {available / 1e9:.1f} GB. Use fewer "
+            f"{learner} needs all values at once: {needed / 1e9:.1f} GB for "
+            f"{plural(n_rows, 'row')} and "
+            f"{plural(n_columns, 'column')}, but this machine has {available / 1e9:.1f} GB. "
+            "Use fewer "
             "columns or rows, or a learner that reads sparse rows in batches, such as "
             "DGTClassifier or DGTRegressor."
         )

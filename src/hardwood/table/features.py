@@ -13,6 +13,7 @@ from hardwood.table.levels import text_among_numbers
 from hardwood.table.statistics import Statistics, column_statistics, level_weights
 from hardwood.table.table import Table
 from hardwood.table.weights import row_weights
+from hardwood.text.numbers import plural
 
 
 def learn_features(
@@ -41,8 +42,8 @@ def learn_features(
     for j, name in enumerate(names):
         if statistics.is_empty[j]:
             raise TableError(
-                f"{table.label(j)} has no values: all {table.n_rows} rows "
-                "(or all rows with a positive weight) are missing. Drop the column."
+                f"{table.label(j)} has no values in {plural(table.n_rows, 'row')}: every entry, or "
+                "every one with a positive weight, is missing. Drop the column."
             )
         if table.levels[j] is None:
             features.append(_numeric(name, table, j, statistics, float(weight.sum())))

@@ -20,6 +20,7 @@ from hardwood.table.columns import (
     levels_column,
     sort_levels,
 )
+from hardwood.text.numbers import plural
 
 if TYPE_CHECKING:
     import narwhals.stable.v1 as nw
@@ -99,8 +100,7 @@ def frame_columns(
     if absent:
         shown = ", ".join(map(repr, absent[:5])) + (", ..." if len(absent) > 5 else "")
         raise TableError(
-            f"X lacks {len(absent)} of the {len(only)} columns that the model was learned from: "
-            f"{shown}. "
+            f"X lacks {plural(len(absent), 'column')} that the model was learned from: {shown}. "
             "X needs the column names of the training table, in any order."
         )
     for name in only:

@@ -179,7 +179,7 @@ class UnknownLevels:
         """Say which column of a table it is, and how many of its rows."""
         which = f"{self.n_levels} levels, such as " if self.n_levels > 1 else ""
         example = f"{self.example!r:.60}".removesuffix(".0")
-        return f"{self.label} in {self.n_rows} of {n_table_rows} rows ({which}{example})"
+        return f"{self.label} in {self.n_rows} of {plural(n_table_rows, 'row')} ({which}{example})"
 
 
 def warn_about_unknown_levels(unknown: Sequence[UnknownLevels], n_rows: int) -> None:

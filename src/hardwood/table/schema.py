@@ -13,6 +13,7 @@ from hardwood.table.feature import Feature
 from hardwood.table.features import default_names, learn_features
 from hardwood.table.matching import match
 from hardwood.table.table import FLOATS, Table
+from hardwood.text.numbers import plural
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -72,7 +73,9 @@ class Schema:
         named = names is not None
         names = tuple(names) if names is not None else default_names(n_features)
         if len(names) != n_features:
-            raise ValueError(f"{len(names)} names were given for {n_features} features")
+            raise ValueError(
+                f"expected {plural(n_features, 'name')}, one for each feature, got {len(names)}"
+            )
         return cls(tuple(Feature(name, "numeric") for name in names), named)
 
     @classmethod

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from hardwood.errors import TableError
+from hardwood.text.numbers import plural
 
 
 def hold_out(
@@ -59,7 +60,9 @@ def separated(
         is_held[first_row[absent]] = False
     train, held = np.flatnonzero(~is_held), np.flatnonzero(is_held)
     if train.size < 2 or held.size == 0:
-        raise TableError(f"{is_held.size} rows are too few to hold out {words}.")
+        raise TableError(
+            f"A table of {plural(is_held.size, 'row')} is too small to hold out {words}."
+        )
     return train, held
 
 

@@ -133,7 +133,7 @@ def class_target(y: Any, n_rows: int) -> ClassTarget:
     if len(classes) < 2:
         raise TableError(
             "A classifier needs rows of at least 2 classes, found 1 class: "
-            f"{classes[0].item()!r} in all {n_rows} rows. Check how the table was filtered."
+            f"{classes[0].item()!r} in {plural(n_rows, 'row')}. Check how the table was filtered."
         )
     class_labels(classes.tolist())  # refuses labels that a model file cannot store
     return ClassTarget(classes, index.astype(np.int64).ravel(), _names(y, 1))
@@ -259,8 +259,9 @@ def suggested_task(values: np.ndarray) -> tuple[Literal["classification", "regre
         return "regression", "it holds numbers with fractions"
     n = np.unique(values).size
     if n <= MAX_WHOLE_NUMBER_CLASSES and n * MIN_ROWS_PER_CLASS <= values.size:
-        return "classification", f"it holds {n} different whole numbers"
-    return "regression", f"it holds {n} different whole numbers in {values.size} rows"
+        return "classification", f"it holds {plural(n, 'different whole number')}"
+    in_rows = plural(values.size, "row")
+    return "regression", f"it holds {plural(n, 'different whole number')} in {in_rows}"
 
 
 def are_whole(numbers: np.ndarray) -> bool:
@@ -379,8 +380,8 @@ def _check_length(values: np.ndarray, n_rows: int) -> None:
     found = len(values) if values.ndim else 1
     if found != n_rows:
         raise TableError(
-            f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows, "
-            f"y has {found}."
+            "Found input variables with inconsistent numbers of samples: X has "
+            f"{plural(n_rows, 'row')}, y has {found}."
         )
 
 

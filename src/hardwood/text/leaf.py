@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from hardwood.text.formula import Formula, formula
-from hardwood.text.numbers import Digits, format_digits
+from hardwood.text.numbers import Digits, format_digits, plural
 from hardwood.text.scorecard import grouped_entries, sum_lines, table_lines
 from hardwood.text.terms import label_text, name_text
 
@@ -52,7 +52,7 @@ def leaf_labels(tree: Tree, leaf: int, *, digits: Digits) -> list[str]:
         nearest = int(shares.argmax())
         texts = ["none", f"nearest {_label_share(tree, nearest, float(shares[nearest]), digits)}"]
     if len(yes) > MAX_OUTPUTS:
-        texts.append(f"(+ {len(yes) - MAX_OUTPUTS} more labels left out)")
+        texts.append(f"(+ {plural(len(yes) - MAX_OUTPUTS, 'more label')} left out)")
     return texts
 
 
@@ -73,7 +73,10 @@ def leaf_values(tree: Tree, leaf: int, *, digits: Digits) -> list[str]:
         names = (name_text(name) for name in tree.target_names)
         texts = [f"{name} = {text}" for name, text in zip(names, texts, strict=True)]
     if len(texts) > MAX_OUTPUTS:
-        texts = [*texts[:MAX_OUTPUTS], f"(+ {len(texts) - MAX_OUTPUTS} more outputs left out)"]
+        texts = [
+            *texts[:MAX_OUTPUTS],
+            f"(+ {plural(len(texts) - MAX_OUTPUTS, 'more output')} left out)",
+        ]
     return texts
 
 

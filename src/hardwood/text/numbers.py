@@ -182,9 +182,9 @@ def format_count(value: float) -> str:
     return f"{int(value):,}" if value == int(value) and abs(value) < 1e15 else format_number(value)
 
 
-def plural(n: int, one: str, many: str | None = None) -> str:
-    """Format a count with its noun: ``1 leaf``, ``4 leaves``."""
-    return f"{n} {one}" if n == 1 else f"{n} {many or one + 's'}"
+def plural(n: float, one: str, many: str | None = None, *, form: str = "") -> str:
+    """Format a count with its noun: ``1 leaf``, ``4 leaves``; ``form`` is that of the number."""
+    return f"{n:{form}} {one if n == 1 else many or one + 's'}"
 
 
 def format_duration(micros: float) -> str:

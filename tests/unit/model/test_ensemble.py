@@ -155,7 +155,7 @@ def test_classes_of_different_types_are_different():
         ({"link": "softmax"}, "link of a regression ensemble must be 'identity' or 'exp', not"),
         ({"task": "ranking"}, "task must be"),
         ({"task": "classification"}, "needs its classes"),
-        ({"task": "classification", "classes": ["a", "b"]}, "1 columns, but there are 2 classes"),
+        ({"task": "classification", "classes": ["a", "b"]}, "1 column for 2 classes"),
         ({"classes": ["a"]}, "has no classes"),
         ({"target_names": ["a", "b"]}, "expected 1 target name"),
         ({"weights": [[[1e18]]]}, "split 0 of tree 0 is too steep to be soft"),

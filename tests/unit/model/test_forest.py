@@ -306,7 +306,7 @@ def test_the_trees_of_a_sum_have_the_names_of_their_scores():
     assert ObliqueForest(trees, combine="sum").trees[0].target_names is None
     assert "softmax of the sum of 1 tree, classification of species, 2 classes" in named.to_text()
     assert "\nscore of 0 = 1, score of b = 2\n" in named.to_text()
-    assert repr(named).startswith("ObliqueForest(sum of 1 trees, 2 classes, ")
+    assert repr(named).startswith("ObliqueForest(sum of 1 tree, 2 classes, ")
 
 
 def test_a_name_reaches_all_trees_of_a_mean():
@@ -323,7 +323,7 @@ def test_invalid_sums_are_refused():
     for members, options, words in [
         (coins(0.5), {}, "adds up scores, which regression trees give; these are classification"),
         (trees, {"link": "softmax"}, "needs its classes"),
-        (trees, {"link": "softmax", "classes": ["a"]}, "2 columns, but there are 1 classes"),
+        (trees, {"link": "softmax", "classes": ["a"]}, "2 columns for 1 class"),
         (trees, {"classes": ["a", "b"]}, "has no classes"),
         (trees, {"link": "probit"}, "link of a sum must be 'softmax', 'identity', 'exp', 'logis"),
         (trees, {"link": None}, "link of a sum must be"),

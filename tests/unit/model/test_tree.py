@@ -70,7 +70,7 @@ def test_several_labels() -> None:
     assert tree.predict_proba(X).tolist() == values
     assert tree.predict_one([1.0]).tolist() == [1, 0, 1]
     assert not tree.predict_one([1.0]).flags.writeable
-    assert repr(tree) == "ObliqueTree(3 labels, 1 features, depth 1, 1 splits, 2 leaves)"
+    assert repr(tree) == "ObliqueTree(3 labels, 1 feature, depth 1, 1 split, 2 leaves)"
 
 
 def test_one_label_is_a_column() -> None:

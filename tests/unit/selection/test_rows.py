@@ -125,7 +125,7 @@ def test_a_digest_tells_rows_apart(rng):
         (1.0, "between 0 and 1"),
         (1, "number of folds"),
         (61, "number of folds"),
-        (0.001, "too few to hold out"),
+        (0.001, "too small to hold out"),
         (True, "validation must be"),
         ("5", "validation must be"),
         (None, "validation must be"),

@@ -54,7 +54,7 @@ def test_a_numeric_schema_does_not_shift_or_scale():
     assert not schema.named
     assert schema.column_scale.tolist() == [1, 1, 1]
     assert Schema.numeric(2, ["a", "b"]).named
-    with pytest.raises(ValueError, match="1 names were given for 2"):
+    with pytest.raises(ValueError, match="expected 2 names, one for each feature, got 1"):
         Schema.numeric(2, ["a"])
 
 

@@ -56,7 +56,7 @@ class FitOutcome:
         what = f"Forest of {plural(model.n_trees, 'tree')}" if model.is_ensemble else "Tree"
         print_text(f"{what}: {model.size_words}")
         if self.scores:
-            title = f"Test score on {self.data.test.size} rows"
+            title = f"Test score on {plural(self.data.test.size, 'row')}"
             scores, baseline = self._ordered(self.scores), self._ordered(self.baseline)
             grid = scores_table(title, scores, baseline, baseline_name(self.data))
             print_text(grid.to_text() + "\n")

@@ -28,6 +28,7 @@ from hardwood.export.plan import Plan, voted
 from hardwood.export.probes import Probes
 from hardwood.export.verify import Predictions, positions_of
 from hardwood.model.engine import linked
+from hardwood.text.numbers import plural
 
 _TOKEN = re.compile(
     r"""\s*(?:(?P<text>"(?:[^"\\]|\\.)*")
@@ -107,7 +108,8 @@ def _sections(
             trees[-1][-1][1].append(line.strip().split(" ", 1)[1])
     trees = [tree for tree in trees if tree]
     if len(trees) != n_trees:
-        raise ExportError(f"the rules were not written: {len(trees)} trees were read back")
+        read = plural(len(trees), "tree")
+        raise ExportError(f"the rules were not written: they were read back as {read}")
     return trees, averages
 
 
@@ -271,7 +273,8 @@ class _Line:
             outputs.append(self._sum())
             self._take(",")
         if len(outputs) != n_outputs:
-            raise ExportError(f"the rules were not written: {len(outputs)} outputs were read back")
+            read = plural(len(outputs), "output")
+            raise ExportError(f"the rules were not written: they were read back as {read}")
         return np.stack(outputs, axis=1), label
 
 

@@ -37,7 +37,7 @@ from hardwood.model import ObliqueTree
 from hardwood.show.text import count_text
 from hardwood.table import Schema
 from hardwood.table.feature import Level
-from hardwood.text.numbers import format_digits, format_quantity
+from hardwood.text.numbers import format_digits, format_quantity, plural
 from hardwood.text.terms import exact_sum
 
 MAX_CONDITIONS = 500_000  # on all paths together; a rule repeats those of its path
@@ -220,7 +220,9 @@ class _RulesWriter:
         if any(feature.origin in ("date", "duration") for feature in plan.schema.features):
             lines.append("Dates are seconds since 1970-01-01 (UTC) unless written as dates.")
         if self.digits is not None:
-            lines.append(f"Numbers have {self.digits} digits: rows near a split may move.")
+            lines.append(
+                f"Numbers have {plural(self.digits, 'digit')}: rows near a split may move."
+            )
         text = "".join(f"# {line}\n" for line in lines)
         if self.averages:
             text += "\nIn sums a missing number counts as its mean:\n"

@@ -15,6 +15,7 @@ from hardwood.export.probes import Probes
 from hardwood.export.sql.text import identifier
 from hardwood.export.verify import FLOAT_VALUES, Check, Predictions, verified
 from hardwood.model.structure import Label
+from hardwood.text.numbers import plural
 
 if TYPE_CHECKING:
     import sqlite3
@@ -151,5 +152,5 @@ def _fill(
     except sqlite3.Error as error:
         raise ExportError(
             f"the export to SQL was not written: SQLite cannot create a table with the model's "
-            f"{len(columns)} columns ({error})"
+            f"{plural(len(columns), 'column')} ({error})"
         ) from error

@@ -42,6 +42,7 @@ from hardwood.model.edit.rewrite import collapse, prune_unreached
 from hardwood.model.kinds.tree import ObliqueTree
 from hardwood.model.paths import child_nodes, parents_of, summed_up
 from hardwood.model.routed_rows import RoutedRows
+from hardwood.text.numbers import plural
 
 Complexity = Literal["leaves", "weights", "flops"]
 COMPLEXITIES = ("leaves", "weights", "flops")
@@ -137,7 +138,8 @@ class PruningPath:
 
     def __repr__(self) -> str:
         return (
-            f"PruningPath({len(self)} trees of {self.n_leaves[0]} to {self.n_leaves[-1]} leaves, "
+            f"PruningPath({plural(len(self), 'tree')} of {self.n_leaves[0]} to "
+            f"{plural(self.n_leaves[-1], 'leaf', 'leaves')}, "
             f"alpha 0 to {self.alphas[-1]:.4g})"
         )
 

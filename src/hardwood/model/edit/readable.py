@@ -33,6 +33,7 @@ from hardwood.model.edit.rounding import ShortSplit, short_split
 from hardwood.model.edit.separation import CAUTIONS, MOST_TOGETHER, Sides, fewest_terms
 from hardwood.model.routed_rows import RoutedRows
 from hardwood.text.condition import condition
+from hardwood.text.numbers import plural
 
 if TYPE_CHECKING:
     from hardwood.model import ObliqueTree
@@ -109,13 +110,13 @@ class Readable:
     def __str__(self) -> str:
         n_splits = max(1, len(self.splits))
         same = "All" if self.share_same == 1 else f"{self.share_same:.2%} of the"
-        longest = "all digits" if self.digits is None else f"at most {self.digits} digits"
+        longest = "all digits" if self.digits is None else f"at most {plural(self.digits, 'digit')}"
         longest = "one digit" if self.digits == 1 else longest
         lines = [
             f"{self.terms_before / n_splits:.1f} terms per split before, "
             f"{self.terms_after / n_splits:.1f} after ({self.terms_before:,} and "
             f"{self.terms_after:,} in all), numbers of {longest}",
-            f"{same} {self.n_rows:,} rows reach the same leaf as before",
+            f"{same} {plural(self.n_rows, 'row', form=',')} reach the same leaf as before",
             "",
             "split  terms before  after  digits  condition",
         ]

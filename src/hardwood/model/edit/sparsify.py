@@ -20,6 +20,7 @@ from hardwood.model.edit.each_split import (
 )
 from hardwood.model.kinds.tree import ObliqueTree
 from hardwood.model.routed_rows import RoutedRows
+from hardwood.text.numbers import plural
 
 # Rounding error of float32 sums: of products, weights and sums, with a factor of two.
 _ROUNDING = 2.0**-23
@@ -50,7 +51,7 @@ class Sparsified:
 
     def __str__(self) -> str:
         return (
-            f"{self.n_removed:,} of {self.n_weights:,} weights removed; "
+            f"{self.n_removed:,} of {plural(self.n_weights, 'weight', form=',')} removed; "
             f"{self.share_moved:.2%} of the rows reach another leaf"
         )
 

@@ -21,6 +21,7 @@ from hardwood.model.kinds.policy_tree import PolicyTree
 from hardwood.model.kinds.soft_ensemble import TreeEnsemble
 from hardwood.model.kinds.tree import ObliqueTree
 from hardwood.model.structure import Array
+from hardwood.text.numbers import plural
 
 KINDS: dict[str, type[Model]] = {
     "tree": ObliqueTree,
@@ -109,7 +110,10 @@ def separate(
 
 def _sizes(n_splits: np.ndarray, n_trees: int) -> np.ndarray:
     if n_splits.size != n_trees:
-        raise ValueError(f"n_splits has {n_splits.size} entries for {n_trees} trees")
+        raise ValueError(
+            f"n_splits has {plural(n_splits.size, 'entry', 'entries')} for "
+            f"{plural(n_trees, 'tree')}"
+        )
     if n_trees and int(n_splits.min()) < 0:
         raise ValueError(f"n_splits must not be negative, but one is {n_splits.min()}")
     return n_splits.astype(np.int64)  # sums of int32 could overflow
@@ -128,7 +132,9 @@ def _pieces(
     sizes = np.where(owns, sizes, 0)
     total = int(sizes.sum())
     if array.shape[0] != total:
-        raise ValueError(f"the trees have {total} rows of {name}, but there are {len(array)}")
+        raise ValueError(
+            f"the trees have {plural(total, 'row')} of {name}, but there are {len(array)}"
+        )
     ends = np.cumsum(sizes)
     cuts = zip((ends - sizes).tolist(), ends.tolist(), owns.tolist(), strict=True)
     return [array[first:last] if is_owner else None for first, last, is_owner in cuts]

@@ -24,6 +24,7 @@ import numpy as np
 
 from hardwood.errors import ModelFileError
 from hardwood.model.files import strict_json
+from hardwood.text.numbers import plural
 
 METADATA_KEY = "hardwood"
 MAX_HEADER_BYTES = 64 * 2**20  # Python objects made from JSON are many times its size
@@ -139,14 +140,17 @@ def _read_header(file: BinaryIO, size: int) -> tuple[dict[str, Any], str, int]:
         raise ModelFileError("it is empty. Save the model again")
     length = int.from_bytes(file.read(8), "little")
     if size < 8:
-        raise ModelFileError(f"it is cut short: it has only {size} bytes. Copy or save it again")
+        raise ModelFileError(
+            f"it is cut short: it has only {plural(size, 'byte')}. Copy or save it again"
+        )
     if not 2 <= length <= MAX_HEADER_BYTES:
         raise ModelFileError(
             "it does not start as a model file does. Was it written by hardwood, with save(path)?"
         )
     if length > size - 8:
         raise ModelFileError(
-            f"it is cut short or not a model file: its header should have {length} bytes, but only "
+            "it is cut short or not a model file: its header should have "
+            f"{plural(length, 'byte')}, but only "
             f"{size - 8} are there. Copy or save it again"
         )
     try:
@@ -196,7 +200,9 @@ def _check_place(name: str, place: Any, dtype: str, ndim: int) -> None:
         raise ModelFileError(f"array {name!r} has dtype {place['dtype']!r:.40}, expected {dtype!r}")
     shape, offsets = place["shape"], place["data_offsets"]
     if not _are_sizes(shape, ndim):
-        raise ModelFileError(f"array {name!r} has shape {shape!r:.80}, expected {ndim} sizes")
+        raise ModelFileError(
+            f"array {name!r} has shape {shape!r:.80}, expected {plural(ndim, 'size')}"
+        )
     if not _are_sizes(offsets, 2):
         raise ModelFileError(f"array {name!r} has data_offsets {offsets!r:.80}, expected two sizes")
     n_bytes = math.prod(shape) * DTYPES[dtype].itemsize  # Python integers do not overflow

@@ -15,6 +15,7 @@ from hardwood.model.files.header import Arrays, build, check_header, header, hea
 from hardwood.model.kinds.forest import ObliqueForest
 from hardwood.model.structure import Array
 from hardwood.table import Schema
+from hardwood.text.numbers import plural
 
 M = TypeVar("M", bound=Model)
 
@@ -91,7 +92,7 @@ def _matrix(name: str, rows: Any, width: int | None = None, *, whole: bool = Fal
     if width is None:
         width = arrays[0].size if arrays else 0
     if any(array.size != width for array in arrays):
-        raise ValueError(f"each row of {name} must have {width} numbers")
+        raise ValueError(f"each row of {name} must have {plural(width, 'number')}")
     empty = np.empty((0, width), dtype=np.int64 if whole else np.float64)
     return np.stack(arrays) if arrays else empty
 

@@ -13,6 +13,7 @@ from hardwood.model.base import Ensemble
 from hardwood.model.importances import Explained
 from hardwood.model.kinds.tree import ObliqueTree
 from hardwood.model.structure import LINKS, Label, Link, TaskKind
+from hardwood.text.numbers import plural
 
 if TYPE_CHECKING:
     from hardwood._native import ForestRouter
@@ -217,11 +218,8 @@ class ObliqueForest(Ensemble):
         return parts
 
     def __repr__(self) -> str:
-        return (
-            f"ObliqueForest({self.combine} of {self.n_trees} trees, {self._outputs_text()}, "
-            f"{self.n_features} features, depth {self.depth}, {self.n_splits} splits, "
-            f"{self.n_leaves} {'linear ' * self.has_linear_leaves}leaves)"
-        )
+        how = f"{self.combine} of {plural(self.n_trees, 'tree')}"
+        return f"ObliqueForest({how}, {self._outputs_text()}, {self.shape_words})"
 
 
 HardModel: TypeAlias = ObliqueTree | ObliqueForest

@@ -18,6 +18,7 @@ from hardwood.model.paths import child_nodes, visited_nodes
 from hardwood.model.structure import Array, Link, TaskKind
 from hardwood.model.views import Split
 from hardwood.table import Schema
+from hardwood.text.numbers import plural
 
 if TYPE_CHECKING:
     from hardwood.model.edit.harden import HardeningCost
@@ -143,7 +144,9 @@ class LatentTreeModel(Model):
             raise ValueError(f"activation must be 'linear' or 'elu', not {self.activation!r:.80}")
         if self.n_outputs < 1 or (self.classes and self.n_outputs != len(self.classes)):
             wanted = "at least 1" if self.classes is None else str(len(self.classes))
-            raise ValueError(f"head_bias leaves {self.n_outputs} outputs, expected {wanted}")
+            raise ValueError(
+                f"head_bias leaves {plural(self.n_outputs, 'output')}, expected {wanted}"
+            )
         n_weights = sum(n_in * n_out for n_in, n_out in self._layer_sizes)
         structure.check_shape("head_weights", self.head_weights, (n_weights,))
         structure.check_shape("weights", self.weights, (len(self.splits), None))
@@ -423,8 +426,8 @@ class LatentTreeModel(Model):
     def __repr__(self) -> str:
         head = "linear" if not self.widths else "-".join(map(str, self.widths))
         return (
-            f"LatentTreeModel({self._outputs_text()}, {self.n_features} features, "
-            f"{self.n_nodes} active nodes, depth {self.depth}, {head} head)"
+            f"LatentTreeModel({self._outputs_text()}, {plural(self.n_features, 'feature')}, "
+            f"{plural(self.n_nodes, 'active node')}, depth {self.depth}, {head} head)"
         )
 
 

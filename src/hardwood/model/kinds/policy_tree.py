@@ -14,6 +14,7 @@ from hardwood.model.importances import Explained
 from hardwood.model.structure import Array, Link, TaskKind
 from hardwood.model.views import PolicySplit
 from hardwood.table import Schema
+from hardwood.text.numbers import plural
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -415,12 +416,14 @@ class PolicyTree(SingleTree):
 
         return simplify_policy(self)
 
+    def _splits_text(self) -> str:
+        splits = super()._splits_text()
+        if self.is_binary:
+            return splits
+        return f"{splits} of up to {plural(self.max_children, 'branch', 'branches')}"
+
     def __repr__(self) -> str:
-        branches = "" if self.is_binary else f" of up to {self.max_children} branches"
-        return (
-            f"PolicyTree({self._outputs_text()}, {self.n_features} features, depth {self.depth}, "
-            f"{self.n_splits} splits{branches}, {self.n_leaves} leaves)"
-        )
+        return f"PolicyTree({self._outputs_text()}, {self.shape_words})"
 
 
 def _is_most_probable(path: Any) -> bool:

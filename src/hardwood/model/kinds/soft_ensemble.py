@@ -15,6 +15,7 @@ from hardwood.model.kinds.forest import MAX_TREES, ObliqueForest, score_names
 from hardwood.model.kinds.tree import ObliqueTree, heap_children
 from hardwood.model.structure import Activation, Array, Link, TaskKind
 from hardwood.table import Schema
+from hardwood.text.numbers import plural
 
 if TYPE_CHECKING:
     from hardwood._native import SoftRouter
@@ -280,8 +281,8 @@ class TreeEnsemble(Ensemble):
 
     def __repr__(self) -> str:
         return (
-            f"TreeEnsemble(sum of {self.n_trees} soft trees, {self._outputs_text()}, "
-            f"{self.n_features} features, depth {self.depth}, {self.activation}, "
+            f"TreeEnsemble(sum of {plural(self.n_trees, 'soft tree')}, {self._outputs_text()}, "
+            f"{plural(self.n_features, 'feature')}, depth {self.depth}, {self.activation}, "
             f"gamma {self.gamma:g})"
         )
 

@@ -413,10 +413,7 @@ class ObliqueTree(SingleTree):
         return readable(self, X, tolerance=tolerance, sample_weight=sample_weight)
 
     def __repr__(self) -> str:
-        return (
-            f"ObliqueTree({self._outputs_text()}, {self.n_features} features, depth {self.depth}, "
-            f"{self.n_splits} splits, {self.n_leaves} {'linear ' * self.has_linear_leaves}leaves)"
-        )
+        return f"ObliqueTree({self._outputs_text()}, {self.shape_words})"
 
 
 def _bias(weights: np.ndarray, schema: Schema, thresholds: Any, bias: Any) -> Any:

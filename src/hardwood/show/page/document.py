@@ -18,6 +18,7 @@ from hardwood.model.base import Model
 from hardwood.show.page.content import MAX_ROWS, content_of
 from hardwood.show.page.sizes import Sizes
 from hardwood.table.feature import check_text
+from hardwood.text.numbers import plural
 
 # The scripts in order: each uses names from earlier ones, and `main.js` starts the page.
 SCRIPTS = (
@@ -79,7 +80,7 @@ class Page:
         )
 
     def __repr__(self) -> str:
-        return f"Page({len(self.html)} bytes)"
+        return f"Page({plural(len(self.html), 'byte')})"
 
 
 def show(

@@ -190,8 +190,8 @@ def check_values(
         raise ValueError(f"{name} must have at least one column")
     if classes is not None and values.shape[1] != len(classes):
         raise ValueError(
-            f"{name} must have one column per class, but has {plural(values.shape[1], 'column')} "
-            f"for {plural(len(classes), 'class', 'classes')}"
+            f"{name} has {plural(values.shape[1], 'column')} for "
+            f"{plural(len(classes), 'class', 'classes')}: one per class is needed"
         )
     if are_scores or task == "regression":
         return

@@ -135,7 +135,7 @@ def test_equal_means_equal_in_everything(tree: PolicyTree) -> None:
         ({"task": "classification"}, "needs its classes"),
         (
             {"task": "classification", "classes": ["a", "b"]},
-            "scores must have one column per class, but has 1 column for",
+            "scores has 1 column for",
         ),
         ({"target_names": ["a", "b"]}, "expected 1 target name"),
         ({"record": [1]}, "record must be a dict"),

@@ -321,7 +321,7 @@ def test_supervised_baselines(labeled, rng):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda X, y: classification_bandit(X, y[:5]), "y must hold one entry for each of the 300"),
+        (lambda X, y: classification_bandit(X, y[:5]), "y must hold one entry for each row"),
         (lambda X, y: classification_bandit(X[:0], y[:0]), "X has no rows"),
         (lambda X, y: classification_bandit(X, np.full(300, np.nan)), "found NaN"),
         (lambda X, y: classification_bandit(X, y, actions=["low"]), "'top', which is not one of"),
@@ -330,14 +330,14 @@ def test_supervised_baselines(labeled, rng):
         (lambda X, y: reward_bandit(X, np.full((300, 2), np.nan)), "rewards holds nan at row 0"),
         (
             lambda X, y: reward_bandit(X, np.ones((300, 2)), actions=["a"]),
-            "2 columns for 1 actions",
+            "2 columns for 1 action",
         ),
         (lambda X, y: regression_bandit(X, y), "y must hold numbers"),
         (lambda X, y: regression_bandit(X, X[:, 0], loss="cubic"), "loss must be one of"),
         (lambda X, y: classification_bandit(X, y).delayed(-1), "delay must be at least 0"),
         (lambda X, y: classification_bandit(X, y).delayed((5, 2)), "with least <= most"),
         (lambda X, y: classification_bandit(X, y).delayed(1.5), "delay must be a number"),
-        (lambda X, y: classification_bandit(X, y).delayed([1, 2]), "an entry for each of the 300"),
+        (lambda X, y: classification_bandit(X, y).delayed([1, 2]), "one entry for each round, 300"),
         (lambda X, y: classification_bandit(X, y).delayed(1, lost=2), "lost must be a number in"),
         (
             lambda X, y: classification_bandit(X, y).drifting(0),

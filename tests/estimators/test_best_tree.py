@@ -416,7 +416,7 @@ def test_ctrl_c_keeps_the_best_so_far(iris):
         if trial.number == 4:
             raise KeyboardInterrupt
 
-    with pytest.warns(FitInterruptedWarning, match=r"after 4 candidate\(s\)"):
+    with pytest.warns(FitInterruptedWarning, match=r"after 4 candidates"):
         model = short(max_trials=9, teacher=None, callbacks=interrupt).fit(*iris)
     assert model.fit_report_.ending == "Interrupted by the user."
     assert model.score(*iris) > 0.9
@@ -427,7 +427,7 @@ def test_ctrl_c_in_the_final_fit_keeps_the_best_too(iris, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("hardwood.search.best_tree._fitted_to_all_rows", interrupt)
-    with pytest.warns(FitInterruptedWarning, match=r"after 4 candidate\(s\)"):
+    with pytest.warns(FitInterruptedWarning, match=r"after 4 candidates"):
         model = short(max_trials=4, teacher=None).fit(*iris)
     assert model.fit_report_.finish == "Not fitted to all rows: the fit was interrupted."
     assert model.score(*iris) > 0.9

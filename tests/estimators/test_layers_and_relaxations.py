@@ -113,7 +113,7 @@ def test_layers_learn_on_from_a_tree(cancer):
 
 def test_narrow_layers_cannot_start_from_a_tree(iris):
     first = DGTClassifier(max_depth=2, max_epochs=3, random_state=0).fit(*iris)
-    with pytest.raises(ValueError, match="needs hidden sizes larger than the 4 columns"):
+    with pytest.raises(ValueError, match="number of columns, 4"):
         DGTClassifier(max_depth=2, layers=[4], init=first).fit(*iris)
 
 

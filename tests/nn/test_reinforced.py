@@ -466,9 +466,9 @@ def test_wrong_input():
         tree.loss(x, y, CROSS_ENTROPY, 1)
     with pytest.raises(ValueError, match="reduction='none'"):
         tree.loss(x, y, nn.CrossEntropyLoss())
-    with pytest.raises(ValueError, match="y must be a tensor with 8 rows"):
+    with pytest.raises(ValueError, match=r"y must be a tensor \(8"):
         tree.loss(x, y[:3], CROSS_ENTROPY)
-    with pytest.raises(ValueError, match="y must be a tensor with 8 rows"):
+    with pytest.raises(ValueError, match=r"y must be a tensor \(8"):
         tree.loss(x, y.tolist(), CROSS_ENTROPY)
     with pytest.raises(ValueError, match="baseline must be one of"):
         tree.loss(x, y, CROSS_ENTROPY, baseline="mean")
@@ -486,5 +486,5 @@ def test_wrong_input():
     with pytest.raises(ValueError, match="policy of node 0 must return a score for each of its 2"):
         wrong(x)
     wrong = ReinforcedTree(None, 2, max_depth=2, policy=nn.Linear(3, 7))
-    with pytest.raises(ValueError, match="scores of all 6 moves"):
+    with pytest.raises(ValueError, match="scores of all moves"):
         wrong(x)

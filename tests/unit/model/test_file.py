@@ -425,7 +425,7 @@ LEAF_WEIGHTS = concatenate(FOREST.trees)["leaf_weights"]
         (with_document(FOREST_CONTENT, combine="median"), "combine must be"),
         (with_document(FOREST_CONTENT, combine=...), r"lacks the keys \['combine'\]"),
         (with_document(FOREST_CONTENT, task="regression", classes=None), "target name"),
-        (with_document(FOREST_CONTENT, classes=["a", "b"]), "tree 0: values must have one column per class, but has 3 columns"),
+        (with_document(FOREST_CONTENT, classes=["a", "b"]), "tree 0: values has 3 columns"),
         (with_document(FOREST_CONTENT, record=3), "record must be a dict"),
         (with_document(FOREST_CONTENT, trees=None), "at least one tree"),
         (with_document(FOREST_CONTENT, trees=[]), "at least one tree"),
@@ -457,7 +457,7 @@ LEAF_WEIGHTS = concatenate(FOREST.trees)["leaf_weights"]
         (with_arrays(FOREST, children=CHILDREN * 0), "tree 0: .* a cycle"),
         (with_arrays(FOREST, children=CHILDREN + 1), "tree 0: children must lie between"),
         (with_arrays(FOREST, values=np.full((10, 3), 0.5)), "tree 0: .* sum to 1"),
-        (with_arrays(FOREST, values=np.full((10, 2), 0.5)), "tree 0: values must have one column per class, but has 2 columns"),
+        (with_arrays(FOREST, values=np.full((10, 2), 0.5)), "tree 0: values has 2 columns"),
         (with_arrays(FOREST, weights=np.zeros((7, 3))), "tree 0: weights must have shape"),
     ],
 )

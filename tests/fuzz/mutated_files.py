@@ -2,7 +2,7 @@
 
 ::
 
-    python tests/fuzz/mutated_files.py --files 1000000 --seed 1 --failures FOLDER
+    python tests/fuzz/mutated_files.py --cases 1000000 --jobs 8 --failures FOLDER
 
 Without coverage or shrinking, this is faster than `fuzz_model_file.py` and the tests: it is for
 numbers. Mutations are those of `mutations.py`, several at a time, mostly under a digest that is
@@ -12,17 +12,9 @@ failure; its file is kept.
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
-import resource
-import signal
 import sys
-import tempfile
-import time
-import traceback
-import warnings
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +24,15 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "bandit")]
 import test_learner_file  # noqa: E402  # found by the line above
 import test_model_file  # noqa: E402
+from campaign import Campaign, parser  # noqa: E402
 from mutations import join_file, signed, split_file  # noqa: E402
 
 from hardwood.bandit import file as bandit_file  # noqa: E402
 from hardwood.errors import ModelFileError  # noqa: E402
 from hardwood.model import loads  # noqa: E402
 
-SECONDS = 20
-MOST_MEMORY = 64 * 2**20
+MODELS = [*test_model_file.CONTENTS.values()]
+BANDITS = [*test_learner_file.CONTENTS.values()]
 HOSTILE: tuple[Any, ...] = (
     None, True, False, -1, 0, 1, 2, 3, 7, 16, 2**16, 2**31 - 1, 2**31, 2**53, 2**63, 2**64,
     -(2**63),
@@ -160,57 +153,23 @@ def try_one(content: bytes, *, is_bandit: bool) -> str:
     return "worked"
 
 
-def peak() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-def time_out(*_: object) -> None:
-    raise TimeoutError(f"a load took {SECONDS} seconds of the processor")
-
-
 def main() -> int:
-    """Try this many files; print the outcomes, and return how many failed."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--files", type=int, default=100_000)
-    parser.add_argument("--seconds", type=float, default=float("inf"))
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--failures", type=Path, default=None)
-    options = parser.parse_args()
-    folder = options.failures or Path(tempfile.mkdtemp(prefix="hardwood-failures-"))
-    folder.mkdir(parents=True, exist_ok=True)
-    warnings.simplefilter("ignore")
-    rng = random.Random(options.seed)
-    models, bandits = test_model_file.CONTENTS.values(), test_learner_file.CONTENTS.values()
-    contents = [(c, False) for c in models] + [(c, True) for c in bandits]
-    outcomes: Counter[str] = Counter()
-    signal.signal(signal.SIGPROF, time_out)
-    begun = time.monotonic()
-    for i in range(options.files):
-        content, is_bandit = rng.choice(contents)
-        corrupted = mutated(content, rng)
-        before = peak()
-        signal.setitimer(signal.ITIMER_PROF, SECONDS)  # of the processor: it may be busy
+    """Try many files; return how many failed."""
+    options = parser(__doc__.split("\n")[0], cases=100_000).parse_args()
+    campaign = Campaign.of(options)
+
+    def try_case(case: int) -> str:
+        rng = random.Random(case)
+        place = rng.randrange(len(MODELS) + len(BANDITS))
+        corrupted = mutated([*MODELS, *BANDITS][place], rng)
         try:
             with np.errstate(all="ignore"):
-                outcomes[try_one(corrupted, is_bandit=is_bandit)] += 1
-            if i > 1000 and peak() > before + MOST_MEMORY:
-                raise MemoryError(f"the peak grew by {(peak() - before) >> 20} MB")
+                return try_one(corrupted, is_bandit=place >= len(MODELS))
         except Exception:
-            outcomes["failed"] += 1
-            name = folder / f"{options.seed}-{i}"
-            name.with_suffix(".hardwood").write_bytes(corrupted)
-            name.with_suffix(".txt").write_text(traceback.format_exc())
-            print(f"{name}: {traceback.format_exc().splitlines()[-1][:300]}", flush=True)
-        finally:
-            signal.setitimer(signal.ITIMER_PROF, 0)
-        is_over = time.monotonic() - begun > options.seconds
-        if i % 10_000 == 9_999 or is_over:
-            spent = time.monotonic() - begun
-            print(f"{i + 1} files in {spent:.0f} s: {dict(outcomes)}", flush=True)
-        if is_over:
-            break
-    print(f"outcomes: {dict(outcomes)}; failures are in {folder}")
-    return outcomes["failed"]
+            (campaign.folder / f"{case}.hardwood").write_bytes(corrupted)
+            raise
+
+    return campaign.run(try_case)["failed"]
 
 
 if __name__ == "__main__":

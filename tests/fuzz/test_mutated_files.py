@@ -14,7 +14,7 @@ SCRIPT = Path(__file__).parent / "mutated_files.py"
 def test_some_mutated_files_are_refused_or_work(tmp_path):
     pytest.importorskip("pandas", reason="a table of the bandit files to start from")
     ran = subprocess.run(
-        [sys.executable, SCRIPT, "--files", "300", "--seed", "5", "--failures", tmp_path],
+        [sys.executable, SCRIPT, "--cases", "300", "--jobs", "2", "--failures", tmp_path],
         capture_output=True,
         text=True,
         timeout=300,

@@ -117,7 +117,7 @@ def shapley(
     orders = _n_orders(n_permutations, len(others))
     packed = _packed(found)
     predictions = _predictions(found, packed, rows, n_jobs)
-    base = _predictions(found, packed, others, n_jobs).mean(axis=0)
+    base = _mean(_predictions(found, packed, others, n_jobs))
     values, variances, is_exact = _solve(
         packed,
         *_of_one_dtype(rows, others),
@@ -164,6 +164,15 @@ def _predictions(
     router, exponent, link = packed
     predictions = router.answer(matrix, n_threads(n_jobs))
     return engine.linked(np.ldexp(predictions, exponent), link, n_jobs)
+
+
+def _mean(predictions: np.ndarray) -> np.ndarray:
+    """Return the mean of rows (n, k), whose sum may exceed float64."""
+    n = len(predictions)
+    is_large = np.abs(predictions).max(initial=0.0) > np.finfo(np.float64).max / n
+    exponent = n.bit_length() if is_large else 0
+    mean: np.ndarray = np.ldexp(np.ldexp(predictions, -exponent).mean(axis=0), exponent)
+    return mean
 
 
 def _solve(

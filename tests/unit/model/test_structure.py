@@ -131,7 +131,10 @@ def test_invalid_labels_are_refused(changes: dict[str, Any], words: str) -> None
         ({"leaf_weights": np.ones((3, 2, 3))}, r"leaf_weights must have shape \(3, 2, 2\)"),
         ({"leaf_weights": np.full((3, 2, 2), np.nan)}, r"leaf_weights\[0, 0, 0\] is nan"),
         ({"leaf_weights": np.full((3, 2, 2), "a")}, "leaf_weights must hold real numbers"),
-        ({"values": np.ones((3, 3)), "leaf_weights": np.ones((3, 3, 2))}, "3 columns for 2 classes"),
+        (
+            {"values": np.ones((3, 3)), "leaf_weights": np.ones((3, 3, 2))},
+            "3 columns for 2 classes",
+        ),
         ({"values": np.full((3, 2), np.inf)}, "values must be finite"),
         (
             {"task": "regression", "classes": None},

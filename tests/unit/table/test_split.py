@@ -28,7 +28,9 @@ def test_hold_out_keeps_a_training_row_of_every_class(seed):
 def test_hold_out_nothing_and_too_few():
     train, test = hold_out(3, 0, np.random.default_rng(0))
     assert (train.tolist(), test.tolist()) == ([0, 1, 2], [])
-    with pytest.raises(TableError, match="table of 1 row is too small to hold out a fraction of 0.2"):
+    with pytest.raises(
+        TableError, match="table of 1 row is too small to hold out a fraction of 0.2"
+    ):
         hold_out(1, 0.2, np.random.default_rng(0))
 
 

@@ -15,6 +15,7 @@ MENDED = {
     17: "numbers of 1e308 had no integers for C",
     20: "residuals of 1e300 could not be drawn",
     47: "a policy of one leaf had no branches",
+    20480: "the mean of predictions of 1.7e308 was infinite",
     600: "all weights of held-out rows were 0 in float32",
 }
 """Seeds of cases that failed, and why."""

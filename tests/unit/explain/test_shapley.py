@@ -378,3 +378,11 @@ def test_dates_and_missing_values_are_formatted(rng):
     assert "2017-07" in text
     assert "male" in text
     assert "missing" in str(shapley(tree, [[None, "male"]], background))
+
+
+def test_the_mean_of_predictions_near_the_largest_float_is_finite():
+    tree = ObliqueTree.of([[1.0]], thresholds=[0.0], values=[-1.7e308, 1.7e308])
+    rows = [[1.0], [2.0], [3.0]]
+    found = shapley(tree, rows, rows)
+    assert found.base[0] == pytest.approx(1.7e308, rel=1e-12)
+    assert not found.values.any()

@@ -137,8 +137,8 @@ FAULTS = (
     Fault(
         "explain: the base is a sum",
         f"{PYTHON}/explain/shapley.py",
-        "others, n_jobs).mean(axis=0)",
-        "others, n_jobs).sum(axis=0)",
+        "base = _mean(_predictions(found, packed, others, n_jobs))",
+        "base = len(others) * _mean(_predictions(found, packed, others, n_jobs))",
         ("tests/unit/explain/test_shapley.py",),
     ),
     Fault(

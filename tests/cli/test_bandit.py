@@ -34,7 +34,7 @@ def test_curves_are_printed_and_drawn(run, flowers, tmp_path):
     assert result.exit_code == 0, result.stderr
     for words in (
         "flowers.csv: 120 rows, 3 features",
-        "Actions: the 2 values of 'kind'; the right one has reward 1",
+        "Actions: 2 values of 'kind'; the right one has reward 1",
         "Mean reward over 120 rounds, 2 runs each",
         "supervised tree",
         "Learning curve: mean reward so far",

@@ -802,7 +802,7 @@ def test_estimators_and_sparse_tables_are_accepted():
         ({"wanted": []}, ValueError, "empty list"),
         ({"norm": "l3"}, ValueError, "norm must be one of"),
         ({"fixed": ["incone"]}, ValueError, "names the feature 'incone'"),
-        ({"fixed": [9]}, ValueError, "there are 5 features"),
+        ({"fixed": [9]}, ValueError, "the model has 5 features"),
         ({"integers": ["job"]}, ValueError, "categorical"),
         ({"weights": {"income": 0.0}}, ValueError, r"a number in \(0, inf\)"),
         ({"weights": {"income": "much"}}, ValueError, "must be a number"),

@@ -106,6 +106,17 @@ def test_two_classes_have_one_score():
     np.testing.assert_allclose(short.outputs(X), tree.outputs(X), atol=0.2)
 
 
+def test_a_change_that_is_small_by_chance_is_not_taken():
+    """The rounded value is as far from the mean of the rows as the exact one."""
+    value, rounded = 0.81234, 1.0
+    noise = np.random.default_rng(0).normal(size=10_000)
+    noise = 3 * (noise - noise.mean()) / noise.std()
+    truth = (value + rounded) / 2 + noise[:, None]
+    tree = ObliqueTree.of(np.zeros((0, 1)), bias=[], values=[value])
+    short = short_numbers(tree, np.zeros((10_000, 1)), truth)
+    assert short.values[0, 0] == 0.8
+
+
 @pytest.mark.parametrize("linear", [False, True])
 @pytest.mark.parametrize("k", [2, 4])
 def test_decisions_stay_and_have_short_numbers(k, linear):
@@ -148,8 +159,9 @@ def test_dates_count_in_days_and_levels_are_rounded_alike():
 
 
 @pytest.mark.parametrize("origin", ["number", "date", "duration"])
-@pytest.mark.parametrize("right_if_missing", [False, True])
-def test_a_threshold_is_short_and_missing_values_keep_their_side(origin, right_if_missing):
+@pytest.mark.parametrize("flag", [1e8, -1e8, 12400.0, 12300.0])
+@pytest.mark.parametrize("has_missing_rows", [False, True])
+def test_a_threshold_is_short_and_missing_values_keep_their_side(origin, flag, has_missing_rows):
     hour = Feature(
         "t",
         "numeric",
@@ -160,14 +172,15 @@ def test_a_threshold_is_short_and_missing_values_keep_their_side(origin, right_i
         origin=origin,
     )
     schema = Schema((hour,))
-    flag = 1e7 if right_if_missing else -1e7
     tree = ObliqueTree.of([[1.0, flag]], bias=[-12345.678], values=[0.0, 1.0], schema=schema)
     rng = np.random.default_rng(2)
     X = 1.5e9 + rng.normal(size=(400, 1)) * 4e6
-    X[::9] = np.nan
+    if has_missing_rows:
+        X[::9] = np.nan
     short = short_numbers(tree, X, tree.outputs(X))
+    X[0] = np.nan
     np.testing.assert_array_equal(short.apply(X), tree.apply(X))
     words = short.split(0).condition
     assert words == short.split(0).describe(digits=15)
-    assert words.endswith("or missing" if right_if_missing else "and not missing")
+    assert words.endswith("or missing" if flag > 12345.678 else "and not missing")
     assert len(words) <= len("t >= 2017-07-14 00:00 and not missing")

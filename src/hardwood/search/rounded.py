@@ -13,7 +13,8 @@ from hardwood.table import Feature
 from hardwood.text.numbers import rounded_quantity
 
 _MOST_ROWS = 20_000
-_MOST_ENTRIES = 2**24  # of the encoded rows: wide tables are rounded on fewer of them
+_MOST_ENTRIES = 2**24  # of the encoded rows: wide tables are rounded on fewer of them, and
+_LEAST_ROWS = 1000  # unless the table has fewer
 _MEAN_DIGITS = 3
 
 
@@ -41,9 +42,14 @@ def _with_short_mean(feature: Feature) -> Feature:
 
 
 def with_short_numbers(tree: ObliqueTree, task: Task) -> ObliqueTree:
-    """Round the numbers of a tree; rows of the task, evenly spaced, reach the same leaves."""
+    """Round the numbers of a tree; rows of the task, evenly spaced, reach the same leaves.
+
+    A tree of a very wide table stays as it is: the rows that fit into memory say too little.
+    """
     rows = np.sort(np.concatenate([task.train, task.valid]))
-    most = min(len(rows), _MOST_ROWS, max(1, _MOST_ENTRIES // task.schema.n_columns))
+    most = min(len(rows), _MOST_ROWS, _MOST_ENTRIES // task.schema.n_columns)
+    if most < min(len(rows), _LEAST_ROWS):
+        return tree
     rows = rows[np.linspace(0, len(rows) - 1, most).round().astype(np.int64)]
     target = task.target[rows]
     if task.kind == "classification":

@@ -68,6 +68,7 @@ def test_the_rows_of_a_task_keep_their_leaves(container):
 def test_large_tables_are_rounded_on_some_rows(monkeypatch):
     given = []
     monkeypatch.setattr(rounded, "_MOST_ROWS", 100)
+    monkeypatch.setattr(rounded, "_LEAST_ROWS", 100)
     monkeypatch.setattr(rounded, "short_numbers", lambda tree, X, y, w: given.append((X, y, w)))
     task = task_of(np.arange(1000.0)[:, None], np.arange(1000.0))
     with_short_numbers(None, task)
@@ -76,5 +77,8 @@ def test_large_tables_are_rounded_on_some_rows(monkeypatch):
     assert y.min() == 0
     assert y.max() == 999
     monkeypatch.setattr(rounded, "_MOST_ENTRIES", 50)
+    with_short_numbers(None, task)  # too few
+    assert len(given) == 1
+    monkeypatch.setattr(rounded, "_LEAST_ROWS", 50)
     with_short_numbers(None, task)
     assert given[1][0].n_rows == 50

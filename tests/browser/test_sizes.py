@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -242,6 +243,14 @@ def test_a_single_tree_and_a_forest_have_no_bar(open_page):
     for model in (make_tree(3), make_forest(5, sizes=(3, 2))):
         reader = open_page(show(model, None, make_rows(1, model.schema, 20)))
         assert reader.page.locator("#size-bar").is_hidden()
+
+
+def test_a_frontier_of_one_size_has_no_bar(numbers, open_page):
+    X, y, model = numbers
+    frontier = replace(model.frontier_, points=(model.frontier_.chosen,))
+    page = frontier.show(X=X, y=y)
+    assert content_in(page.html)["sizes"] is None
+    assert open_page(page).page.locator("#size-bar").is_hidden()
 
 
 def test_a_tree_that_was_put_in_place_is_shown_alone(numbers, open_page):

@@ -108,6 +108,14 @@ def test_the_plot_has_a_curve_for_numbers_of_terms_and_one_for_cart(fitted, tmp_
     assert min(curves["linear leaves, any number of terms"].get_ydata()) == frontier.best.loss
 
 
+def test_a_plot_that_cannot_be_written_leaves_nothing(fitted, tmp_path):
+    with pytest.raises(ValueError, match="xyz"):
+        fitted.plot_frontier(tmp_path / "frontier.xyz")
+    with pytest.raises(FileNotFoundError, match="cannot write a plot to .*nowhere"):
+        fitted.plot_frontier(tmp_path / "nowhere" / "frontier.png")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_plot_goes_into_given_axes(fitted):
     from matplotlib import pyplot
 

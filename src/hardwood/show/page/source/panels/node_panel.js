@@ -147,7 +147,8 @@ function groupTable(tree, node) {
 function linearParts(tree, leaf) {
   const lines = tree.equations[leaf].map((text) => element("p", { class: "equation", text }));
   // Of two classes only the difference of their scores matters: the equation of the second.
-  const shown = tree.scorecards ? [tree.nOutputs - 1] : [...model.outputs.keys()].slice(0, EQUATIONS);
+  const all = [...model.outputs.keys()];
+  const shown = tree.scorecards ? all.slice(-1) : all.slice(0, EQUATIONS);
   const terms = shown.map((output) => {
     const title = tree.nOutputs === 1 ? "Terms" : `Terms of ${model.outputs[output]}`;
     return section(title, ...leafTermTable(tree, leaf, output));

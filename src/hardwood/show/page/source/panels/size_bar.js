@@ -1,7 +1,7 @@
 // The bar of sizes: slide from the smallest tree to the largest, and see what its size costs.
 "use strict";
 
-const SCALE_BOX = { width: 280, height: 46, side: 8, top: 8, bottom: 6 }; // pixels; side: of the thumb
+const SCALE_BOX = { width: 280, height: 46, side: 8, top: 8, bottom: 6 }; // side: half a thumb
 const LOSS_RATIO = 4; // between losses, from which their scale is logarithmic
 
 /** Show the tree that was chosen, if the page has several sizes. */
@@ -102,7 +102,8 @@ function sizeChart(stops) {
   const step = (width - 2 * side) / Math.max(points.length - 1, 1);
   const x = (i) => round(side + i * step);
   const y = lossScale(points);
-  const best = y(model.sizes.points.reduce((least, { loss, above }) => Math.min(least, loss - above), Infinity));
+  const { loss, above } = currentSize();
+  const best = y(loss - above);
   const line = svgElement("line", { x1: 0, x2: width, y1: best, y2: best, class: "best-loss" });
   const curve = svgElement("polyline", {
     points: points.map(({ loss }, i) => `${x(i)},${y(loss)}`).join(" "),
@@ -116,8 +117,9 @@ function sizeMarks(point, x, y) {
   const { loss, error, isChosen } = point;
   const isShown = point === currentSize();
   const names = ["size-dot", isShown && "shown", isChosen && "chosen"].filter(Boolean).join(" ");
+  const ends = { x1: x, x2: x, y1: y(loss - error), y2: y(loss + error) };
   return [
-    svgElement("line", { x1: x, x2: x, y1: y(loss - error), y2: y(loss + error), class: "loss-error" }),
+    svgElement("line", { ...ends, class: "loss-error" }),
     svgElement("circle", { cx: x, cy: y(loss), r: isShown ? 5 : 3, class: names }),
   ];
 }

@@ -143,7 +143,7 @@ def test_dates_count_in_days_and_levels_are_rounded_alike():
         np.zeros((0, 4)),
         bias=[],
         values=[1.2345678],
-        leaf_weights=[[0.0123456 / 86400, 0.81234, 0.80432, -0.3456]],
+        leaf_weights=[[0.0123456 / 86400, 0.81234, 0.80932, -0.3456]],
         schema=schema,
     )
     rng = np.random.default_rng(1)
@@ -153,9 +153,9 @@ def test_dates_count_in_days_and_levels_are_rounded_alike():
     short = short_numbers(tree, X, targets(rng, tree, X))
     weights = short.linear_leaf(0).weights
     assert n_digits(weights[0] * 86400) <= 4
-    np.testing.assert_array_equal(weights[1:], [0.8, 0.8, -0.3])
+    np.testing.assert_array_equal(weights[1:], [0.81, 0.81, -0.35])
     formula = short.linear_leaf(0).formula
-    assert formula.endswith(" + (0.8 if color is one of red, green) - (0.3 if color is blue)")
+    assert formula.endswith(" + (0.81 if color is one of red, green) - (0.35 if color is blue)")
 
 
 @pytest.mark.parametrize("origin", ["number", "date", "duration"])

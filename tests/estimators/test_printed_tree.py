@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
@@ -9,8 +10,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 
-from hardwood import TreeClassifier, TreeRegressor
+from hardwood import TreeClassifier, TreeRegressor, export
 from hardwood.model import ObliqueTree
+from hardwood.text.numbers import n_digits
 from messy import TABLES, table
 from printed import Printed
 from trees import make_rows, make_tree
@@ -53,6 +55,17 @@ def test_the_text_of_every_size_predicts_as_the_tree(name):
     fitted = estimator(**SEARCH).fit(X, y)
     for point in fitted.frontier_.points:
         check(point.tree, X)
+
+
+@pytest.mark.parametrize("write", [export.to_rules, export.to_python, export.to_sql])
+@pytest.mark.parametrize("name", ["missing numbers", "levels", "one column"])
+def test_exports_of_default_trees_have_short_numbers(name, write):
+    messy = table(name)
+    tree = TreeRegressor(**SEARCH).fit(messy.X, messy.numbers).tree_
+    text = re.sub(r"CENTERS = .*", "", str(write(tree)))  # also of columns that are not used
+    numbers = [float(number) for number in re.findall(r"(?<![\w.])\d+\.\d+(?:[eE]-?\d+)?", text)]
+    assert any(n_digits(number) > 1 for number in numbers)
+    assert all(n_digits(number) <= 9 for number in numbers)
 
 
 @pytest.mark.parametrize("task", ["classification", "regression", "multilabel"])

@@ -27,6 +27,7 @@ from hardwood.model import ObliqueForest, ObliqueTree, engine
 from hardwood.model.base import model_of
 from hardwood.model.structure import Link
 from hardwood.parameters import integer, is_auto, n_threads, switch
+from hardwood.table.statistics import mean_of_rows
 from hardwood.text.numbers import plural
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def shapley(
     orders = _n_orders(n_permutations, len(others))
     packed = _packed(found)
     predictions = _predictions(found, packed, rows, n_jobs)
-    base = _mean(_predictions(found, packed, others, n_jobs))
+    base = mean_of_rows(_predictions(found, packed, others, n_jobs))
     values, variances, is_exact = _solve(
         packed,
         *_of_one_dtype(rows, others),
@@ -164,15 +165,6 @@ def _predictions(
     router, exponent, link = packed
     predictions = router.answer(matrix, n_threads(n_jobs))
     return engine.linked(np.ldexp(predictions, exponent), link, n_jobs)
-
-
-def _mean(predictions: np.ndarray) -> np.ndarray:
-    """Return the mean of rows (n, k), whose sum may exceed float64."""
-    n = len(predictions)
-    is_large = np.abs(predictions).max(initial=0.0) > np.finfo(np.float64).max / n
-    exponent = n.bit_length() if is_large else 0
-    mean: np.ndarray = np.ldexp(np.ldexp(predictions, -exponent).mean(axis=0), exponent)
-    return mean
 
 
 def _solve(

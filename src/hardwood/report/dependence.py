@@ -11,6 +11,7 @@ import numpy as np
 from hardwood.report.permuted import PermutedColumns
 from hardwood.report.scored_rows import ScoredRows
 from hardwood.table import Feature
+from hardwood.table.statistics import mean_of_rows
 from hardwood.text.numbers import format_quantity
 
 _TAILS = (0.05, 0.95)  # quantiles of the rows at the ends of a numeric grid
@@ -61,7 +62,7 @@ def _dependence(
     mean = []
     for entry in entries:
         outputs = rows.model.outputs(table.constant(j, entry), n_jobs=n_jobs)
-        mean.append(tuple(np.average(outputs, axis=0, weights=rows.weight).tolist()))
+        mean.append(tuple(mean_of_rows(outputs, rows.weight).tolist()))
     return Dependence(
         feature=feature.name,
         kind=feature.kind,

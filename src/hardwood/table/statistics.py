@@ -69,6 +69,15 @@ def column_statistics(
     return _sparse_statistics(matrix if rows is None else matrix[rows], weight)
 
 
+def mean_of_rows(values: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
+    """Return the weighted mean of rows (n, k) of finite values, whose sum may exceed float64."""
+    exponent = np.frexp(np.abs(values).max(axis=0, initial=0.0))[1]
+    mean = np.average(np.ldexp(values, -exponent), axis=0, weights=weight)  # of numbers below 1
+    below_one = np.nextafter(1.0, 0.0)
+    result: np.ndarray = np.ldexp(np.clip(mean, -below_one, below_one), exponent)
+    return result
+
+
 def level_weights(
     column: np.ndarray, weight: np.ndarray, n_levels: int, rows: np.ndarray | None = None
 ) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from hardwood.table.statistics import column_statistics, level_weights
+from hardwood.table.statistics import column_statistics, level_weights, mean_of_rows
 
 nan = np.nan
 
@@ -156,3 +156,16 @@ def test_level_weights_add_up_over_chunks_and_ignore_missing_values():
     w = rng.integers(0, 4, 600_000).astype(float)
     expected = [w[codes == level].sum() for level in range(6)]
     np.testing.assert_array_equal(level_weights(codes, w, 6), expected)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1.0, np.finfo(np.float64).max])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_mean_is_right_where_the_sum_exceeds_float64(size, weighted):
+    rng = np.random.default_rng(3)
+    values = size * np.stack([rng.random(50), rng.uniform(-1, 1, 50), np.ones(50)], axis=1)
+    w = 1e90 * rng.random(50) if weighted else None
+    found = mean_of_rows(values, w)
+    expected = [exact(column, np.ones(50) if w is None else w)[0] for column in values.T]
+    np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-15 * size)
+    ordinary = values / size
+    np.testing.assert_array_equal(mean_of_rows(ordinary, w), np.average(ordinary, 0, weights=w))

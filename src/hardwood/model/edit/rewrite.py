@@ -16,6 +16,7 @@ from hardwood.model.kinds.policy_tree import PolicyTree
 from hardwood.model.kinds.tree import ObliqueTree, heap_children
 from hardwood.model.paths import child_nodes
 from hardwood.model.routed_rows import RoutedRows
+from hardwood.table.statistics import mean_of_rows
 
 MAX_PERFECT_DEPTH = 20
 
@@ -432,7 +433,7 @@ def prune_unreached(
     leaves = {}
     for i in merged:
         here = rows.at(i)
-        leaves[i] = np.average(outputs[here], axis=0, weights=rows.weight[here])
+        leaves[i] = mean_of_rows(outputs[here], rows.weight[here])
     root = int(stands_for[0]) if tree.n_splits else ~0
     smaller = collapse(tree, leaves, rows.counts, root=root, children=below)
     if min_samples > 0 and smaller.n_splits < tree.n_splits:  # rows have moved to other branches

@@ -160,7 +160,6 @@ class Greedy(Learner):
         """
         from hardwood import _native
 
-        _check_range(task)
         check_dense_size(
             len(task.train),
             task.schema.n_columns,
@@ -206,17 +205,6 @@ class Greedy(Learner):
             "target": target[kind],
             "max_depth": _NO_LIMIT if self.max_depth is None else self.max_depth,
         }
-
-
-def _check_range(task: Task) -> None:
-    is_finite = np.isfinite(task.y[task.train]).all(axis=1)
-    if not is_finite.all():
-        row = int(task.train[np.argmin(is_finite)])
-        raise ValueError(
-            "The range of sample_weight is too large: compared with the rows of the largest "
-            f"weights, the target of row {row} is beyond the range of float32. Raise the small "
-            "weights, or set them to 0."
-        )
 
 
 def one_hot(index: np.ndarray, n_classes: int) -> np.ndarray:

@@ -12,6 +12,9 @@ from hardwood.errors import TableError
 from hardwood.table.target import ClassTarget, check_finite
 
 _NEGLIGIBLE = float(np.finfo(np.float32).tiny)  # relative to the largest weight
+WEIGHTS_THAT_COUNT = (
+    f"A weight below {_NEGLIGIBLE:.1e} times the largest counts as 0. Are some far too large?"
+)
 
 
 def row_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from typing import Any
 
 import numpy as np
@@ -94,6 +95,30 @@ def test_more_rows_keep_more_digits():
         short = short_numbers(tree, X, targets(rng, tree, X))
         lengths.append(sum(map(n_digits, short.leaf_weights.ravel().tolist())))
     assert lengths[0] < lengths[1]
+
+
+@pytest.mark.parametrize("linear", [False, True])
+@pytest.mark.parametrize("size", [1e-290, 1e-200, 1e200, 1e303])
+def test_targets_near_the_limits_of_float64_are_rounded_like_others(size, linear):
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(300, 2)), rng.normal(size=(300, 1))
+    tree = ObliqueTree.of(
+        [[1.0, 0.0]],
+        thresholds=[0.0],
+        values=[[-0.123456], [1.23456]],
+        leaf_weights=[[[0.0, 0.123456]]] * 2 if linear else None,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        short = short_numbers(tree, X, y)
+        scaled = short_numbers(_with_leaves_times(tree, size), X, size * y)
+    expected = _with_leaves_times(short, size)
+    np.testing.assert_allclose(scaled.outputs(X), expected.outputs(X), rtol=1e-9)
+
+
+def _with_leaves_times(tree, factor):
+    weights = None if tree.leaf_weights is None else factor * tree.leaf_weights
+    return tree.replace(values=factor * tree.values, leaf_weights=weights)
 
 
 def test_two_classes_have_one_score():

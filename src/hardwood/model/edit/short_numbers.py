@@ -34,6 +34,7 @@ from hardwood.model.edit.short_leaves import LinearScores, rounded_constants
 from hardwood.model.kinds.tree import ObliqueTree
 from hardwood.model.outputs import class_positions
 from hardwood.model.routed_rows import RoutedRows
+from hardwood.table.statistics import column_statistics
 from hardwood.text.terms import exact_sum
 
 MOST_LEAVES = 2000  # of a tree that is read; of a larger one only constants are rounded
@@ -42,6 +43,7 @@ _PRECISIONS = range(8)  # negative powers of ten
 _LOSS_SHARE = 0.02  # of the standard error of the mean loss, by which rounding may change it
 _MOST_CHANGED = 0.001  # of the rows, whose predicted class rounding may change
 _CONSTANT = 1e-12  # relative deviation of a target that is constant but for rounding errors
+_LARGEST_EXPONENT = 300  # of a unit
 _MOST_WEIGHT_DIGITS = 9  # of a decision weight
 
 
@@ -144,19 +146,22 @@ class _Support:
         share, truth = rows.weight / rows.weight.sum(), truth[rows.row]
         unit = np.ones(tree.n_outputs)
         if tree.task == "regression" and tree.link == "identity":
-            deviation = np.sqrt(share @ (truth - share @ truth) ** 2)
-            size = np.abs(truth).max(axis=0)
-            is_constant = deviation <= _CONSTANT * size
-            unit = _powers_of_ten(np.where(is_constant, size, deviation))
+            found, size = column_statistics(truth, share), np.abs(truth).max(axis=0)
+            is_constant = found.is_constant | (found.deviation <= _CONSTANT * size)
+            unit = _powers_of_ten(np.where(is_constant, size, found.deviation))
         return cls(tree, rows.outputs(X), truth, share, unit)
 
     def allows(self, outputs: np.ndarray) -> bool:
         """Whether other outputs predict these rows as well."""
         name = "squared_error" if self.tree.task == "regression" else "log_loss"
-        criterion = criterion_for(self.tree, name)
-        before = criterion.losses(self.outputs, self.truth)
-        change = float(self.share @ (criterion.losses(outputs, self.truth) - before))
-        expected = float(self.share @ self._divergence(outputs))
+        loss = criterion_for(self.tree, name).losses
+        old, new, truth = self.outputs, outputs, self.truth
+        if self.tree.task == "regression":  # squares of the largest numbers exceed float64
+            exponent = math.frexp(max(float(np.abs(x).max()) for x in (old, truth)))[1]
+            old, new, truth = (np.ldexp(x, -exponent) for x in (old, new, truth))
+        before = loss(old, truth)
+        change = float(self.share @ (loss(new, truth) - before))
+        expected = float(self.share @ self._divergence(old, new))
         mean = float(self.share @ before)
         error = math.sqrt(float(self.share**2 @ (before - mean) ** 2))
         error = max(error, mean / self.n_rows)  # as of one more row, where all losses are equal
@@ -164,22 +169,20 @@ class _Support:
             return False
         if self.tree.task == "regression":
             return True
-        old, new = self.tree.predictions_for(self.outputs), self.tree.predictions_for(outputs)
-        is_other = (old != new).reshape(len(new), -1).any(axis=1)
-        return float(self.share @ is_other) <= _MOST_CHANGED
+        is_other = self.tree.predictions_for(old) != self.tree.predictions_for(new)
+        return float(self.share @ is_other.reshape(len(new), -1).any(axis=1)) <= _MOST_CHANGED
 
-    def _divergence(self, outputs: np.ndarray) -> np.ndarray:
-        """Return how much larger the expected loss of each row is if the outputs before are true.
+    def _divergence(self, old: np.ndarray, new: np.ndarray) -> np.ndarray:
+        """Return how much larger the expected loss of each row is if the old outputs are true.
 
         That is the squared difference, or the Kullback-Leibler divergence.
         """
         if self.tree.task == "regression":
-            squared: np.ndarray = ((outputs - self.outputs) ** 2).mean(axis=1)
+            squared: np.ndarray = ((new - old) ** 2).mean(axis=1)
             return squared
         if self.tree.task == "classification":
-            return _relative_entropy(self.outputs, outputs).sum(axis=1)
-        no = _relative_entropy(1 - self.outputs, 1 - outputs)
-        return (_relative_entropy(self.outputs, outputs) + no).mean(axis=1)
+            return _relative_entropy(old, new).sum(axis=1)
+        return (_relative_entropy(old, new) + _relative_entropy(1 - old, 1 - new)).mean(axis=1)
 
 
 def _relative_entropy(p: np.ndarray, q: np.ndarray) -> np.ndarray:
@@ -190,8 +193,12 @@ def _relative_entropy(p: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 
 def _powers_of_ten(sizes: np.ndarray) -> np.ndarray:
-    """Return the smallest powers of ten that are not below sizes; 1 for 0."""
+    """Return the smallest powers of ten that are not below sizes; 1 for 0.
+
+    None is so small, or so large, that it has no digits or is infinite.
+    """
     exponents = np.ceil(np.log10(np.where(sizes > 0, sizes, 1.0))).astype(int)
+    exponents = exponents.clip(-_LARGEST_EXPONENT, _LARGEST_EXPONENT)
     return np.array([float(f"1e{exponent}") for exponent in exponents.tolist()])
 
 

@@ -246,7 +246,7 @@ def test_a_time_limit_ends_the_search(run, table):
         ),
         ("a,y\n1,x\n2,z\n3,x\n4,z\n" * 9, ["-t", "y", "--storage", "s.xls"], "must end in"),
         ("a,y\n1,x\n2,z\n3,x\n4,z\n" * 9, ["-t", "y", "--storage", "no/s.db"], "no folder"),
-        ("a,y\n1,x\n2,z\n3,x\n4,z\n", ["-t", "y"], "too few"),
+        ("a,y\n1,x\n2,z\n3,x\n4,z\n", ["-t", "y"], "too small to hold out"),
     ],
 )
 def test_errors_are_explained_and_leave_nothing_behind(run, tmp_path, content, arguments, words):

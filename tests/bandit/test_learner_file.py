@@ -22,6 +22,7 @@ from rounds import all_of, contexts, labels, small_bandit, small_regressor
 import hardwood
 from hardwood.bandit import DGTBandit, DGTBanditRegressor, file, load
 from hardwood.errors import ModelFileError, TokenError
+from hardwood.model.files.container import DIGEST
 
 MIXED = pd.DataFrame(
     {
@@ -92,9 +93,19 @@ def test_a_stopped_run_resumes_bit_for_bit(name, stop, tmp_path):
     stopped = load(tmp_path / "learner.hardwood")
     assert type(stopped) is type(whole)
     assert all_of(stopped) == all_of(whole)
-    assert some_rounds(stopped, rows[stop:], stop) == some_rounds(whole, rows[stop:], stop)
-    assert all_of(stopped) == all_of(whole)
+    one, other = (some_rounds(each, rows[stop:], stop) for each in (stopped, whole))
+    assert [decision[:2] for decision in one] == [decision[:2] for decision in other]
+    assert without_tokens(stopped) == without_tokens(whole)
     assert stopped.tree_ == whole.tree_
+
+
+def without_tokens(learner):
+    """Everything that a loaded learner has in common with one that never stopped."""
+    header, data = spoil.split_file(all_of(learner))
+    document = header.pop("__metadata__")
+    tokens = {"open.token", "expired", "lives", DIGEST}
+    found = {n: data[slice(*header[n]["data_offsets"])] for n in header if n not in tokens}
+    return document, found
 
 
 @pytest.mark.parametrize("size", [1e-25, 1e25, 1e33])
@@ -132,7 +143,7 @@ for i, x in enumerate(contexts(np.random.default_rng(1), 60)[:30]):
         bandit.learn(token, 2.5)  # the open decision survived
         for i, x in enumerate(NUMBERS[30:]):
             bandit.learn(bandit.decide(x).token, float(i % 4))
-    assert all_of(resumed) == all_of(whole)
+    assert without_tokens(resumed) == without_tokens(whole)
 
 
 def test_saved_tokens_are_open_used_or_expired_as_before(tmp_path):
@@ -142,7 +153,7 @@ def test_saved_tokens_are_open_used_or_expired_as_before(tmp_path):
     bandit.save(tmp_path / "b")
     bandit = DGTBandit.load(tmp_path / "b")
     assert (bandit.n_open_, bandit.n_expired_, bandit.n_rounds_) == (1, 2, 1)
-    for token, words in ((tokens[0], "expired"), (tokens[2], "already"), (tokens[3] + 1, "unkno")):
+    for token, words in ((tokens[0], "expired"), (tokens[2], "already"), (tokens[3] + 1, "lost")):
         with pytest.raises(TokenError, match=words):
             bandit.learn(token, 1.0)
     bandit.learn(tokens[3], 1.0)
@@ -248,10 +259,6 @@ def forged(content, change):
         ({"max_open": 1}, "numbers of open and of expired"),
         ({"max_open": -1}, "max_open must be from"),
         ({"seed": -1}, "seed must be from"),
-        ({"learner": 2**60}, "learner must be from"),
-        ({"learner": 1}, "tokens must ascend|does not belong to this learner"),
-        ({"next_token": 0}, "tokens must ascend|does not belong to this learner"),
-        ({"next_token": 2**53}, "does not belong to this learner"),
         ({"n_expired": 5}, "numbers of open and of expired"),
         ({"n_expired": 1.0}, "n_expired must be from"),
         ({"actions": [0, 1]}, "."),
@@ -313,10 +320,33 @@ def test_a_header_cannot_request_more_memory_than_the_file_has():
     ],
 )
 def test_a_forged_state_is_refused_by_name(name, value, words):
+    check_forged_array(f"engine.{name}", value, words)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("lives", -1, "lives must hold the next token of each life"),
+        ("lives", 2**53, "lives must hold the next token of each life"),
+        ("open.token", 7, "tokens must be different numbers"),
+        ("open.token", -1, "tokens must be different numbers"),
+    ],
+)
+def test_forged_tokens_are_refused(name, value, words):
+    check_forged_array(name, value, words)
+
+
+def test_tokens_that_were_not_issued_are_refused():
+    bandit = small_bandit()
+    next_token = bandit.decide(NUMBERS[0]).token + 1
+    check_forged_array("open.token", next_token, "was not issued in its life", all_of(bandit))
+
+
+def check_forged_array(name, value, words, content=CONTENTS["replay"]):
     def change(entry):
         entry[...] = value
 
-    content = with_entry(CONTENTS["replay"], f"engine.{name}", change)
+    content = with_entry(content, name, change)
     with pytest.raises(ModelFileError, match=words):
         file.loads(content)
 
@@ -325,7 +355,7 @@ def with_entry(content, name, change):
     """A file in which an array was changed, with a matching digest."""
     header, data = spoil.split_file(content)
     first, last = header[name]["data_offsets"]
-    dtype = {"F64": "f8", "F32": "f4", "U64": "u8", "I32": "i4"}[header[name]["dtype"]]
+    dtype = {"F64": "f8", "F32": "f4", "U64": "u8", "I32": "i4", "I64": "i8"}[header[name]["dtype"]]
     entry = np.frombuffer(data[first:last], dtype).copy()
     change(entry)
     return spoil.signed(spoil.join_file(header, data[:first] + entry.tobytes() + data[last:]))

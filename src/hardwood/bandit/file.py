@@ -1,5 +1,6 @@
 """Save and load the complete state of a learner, so that it resumes as if it had never stopped.
 
+A loaded learner differs in its tokens alone: the next decision begins a new life (see `tokens`).
 A file is a `hardwood.model.files.container` of parameters, open decisions and the engine's state.
 """
 
@@ -33,8 +34,6 @@ _NUMBERS = {
     "max_depth": (1, MAX_DEPTH),
     "max_open": (1, MAX_OPEN),
     "seed": (0, 2**63 - 1),
-    "learner": (0, 2**tokens.LEARNER_BITS - 1),
-    "next_token": (0, 2**53),
     "n_expired": (0, 2**53),
 }
 _OTHERS = {
@@ -61,8 +60,6 @@ def dumps(learner: OnlineLearner) -> bytes:
             "max_depth": used["max_depth"],
             "max_open": used["max_open"],
             "seed": learner._seed,
-            "learner": opened.first_token >> tokens.COUNT_BITS,
-            "next_token": opened.next_token,
             "n_expired": opened.n_expired,
             **learner._header(),
         }
@@ -173,11 +170,10 @@ def _build(head: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> OnlineL
     try:
         made: OnlineLearner = _blank(head, max_depth=head["max_depth"])
         made._seed = head["seed"]
-        made._open = tokens.OpenDecisions(head["learner"], head["max_open"])
-        made._open.restore(head["next_token"], head["n_expired"], arrays)
+        made._open.restore(head["n_expired"], arrays)
         made._check_open(arrays["open.action"], arrays["open.propensity"])
         if head["schema"] is None:
-            if head["next_token"] != made._open.first_token:
+            if not made._open.is_untouched:
                 raise ValueError("it has made decisions, but has no features")
             return made
         made._contexts = Contexts(

@@ -19,7 +19,7 @@ import numpy as np
 from hardwood import parameters
 from hardwood.bandit.contexts import Contexts, as_table, check_length, first_contexts
 from hardwood.bandit.parameters import OnlineParameters
-from hardwood.bandit.tokens import LEARNER_BITS, OpenDecisions
+from hardwood.bandit.tokens import LIFE_BITS, OpenDecisions
 from hardwood.errors import FitInterruptedWarning, NotStartedError, TableError
 from hardwood.model import ObliqueTree
 from hardwood.parameters import parameters_of
@@ -68,8 +68,8 @@ class OnlineLearner(ABC):
 
     def __post_init__(self) -> None:
         self._parameters: Any = parameters_of(self._parameters_type, self)
-        self._seed, learner = drawn_seeds(self.random_state)
-        self._open = OpenDecisions(learner, self._parameters.max_open)
+        self._seed, life = drawn_seeds(self.random_state)
+        self._open = OpenDecisions(life, self._parameters.max_open)
         self._deciding = threading.Lock()
         self._learning = threading.Lock()
         self._engine: Any = None
@@ -118,7 +118,7 @@ class OnlineLearner(ABC):
                 )
         if not params:
             return self
-        if self.n_rounds_ or self._open.next_token != self._open.first_token:
+        if self.n_rounds_ or not self._open.is_untouched:
             name = type(self).__name__
             raise ValueError(
                 f"this {name} has already decided or learned, so its parameters are fixed. Make a "
@@ -243,7 +243,8 @@ class OnlineLearner(ABC):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the complete state to a file, open decisions included; atomic.
 
-        A loaded learner continues bit for bit as if it had never stopped.
+        A loaded learner continues bit for bit as if it had never stopped, apart from the tokens of
+        its next decisions: they never equal those of decisions made after the file was saved.
         """
         from hardwood.bandit import file
 
@@ -276,7 +277,7 @@ class OnlineLearner(ABC):
 
 
 def drawn_seeds(random_state: Any) -> tuple[int, int]:
-    """Return the seed of the engine and the learner's number, both from one state or number.
+    """Return the seed of the engine and the number of the first life, from one state or number.
 
     Raises
     ------
@@ -292,7 +293,7 @@ def drawn_seeds(random_state: Any) -> tuple[int, int]:
     else:
         entropy = parameters.integer("random_state", random_state, 0)
     seed, number = np.random.SeedSequence(entropy).generate_state(2, np.uint64).tolist()
-    return seed >> 1, number >> (64 - LEARNER_BITS)
+    return seed >> 1, number >> (64 - LIFE_BITS)
 
 
 def read_features(features: Any) -> tuple[int | None, tuple[str, ...] | None, Schema | None]:

@@ -1,13 +1,14 @@
 """Decisions that wait for their reward, and the tokens that identify them.
 
 A token is an integer below 2^53, which JSON and spreadsheets store exactly. Its high bits are the
-learner's own number, so that a token of another learner is recognized; its low bits are a count.
-Since counts only grow and the oldest decisions expire first, a short list of expired tokens is
-enough to say why a token is not open.
+learner's life, its low bits the number of the decision in that life. A life ends when the learner
+is saved and loaded: what is loaded draws a new one at its first decision. So a token that was
+issued after the file was saved, and lost in a crash, never equals one that is issued later.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections import OrderedDict, deque
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -16,8 +17,9 @@ import numpy as np
 
 from hardwood.errors import TokenError
 
-COUNT_BITS = 35  # 34 billion decisions
-LEARNER_BITS = 53 - COUNT_BITS
+COUNT_BITS = 28  # 268 million decisions in a life; then the next one begins
+LIFE_BITS = 53 - COUNT_BITS
+MAX_LIVES = 1000  # lives whose tokens are recognized; of older ones, only those still open
 
 Held = tuple[np.ndarray, int, float]
 """A stored decision: encoded context (c,), number of the action, propensity."""
@@ -28,6 +30,7 @@ ARRAYS = {
     "open.action": ("I32", 1),
     "open.propensity": ("F64", 1),
     "expired": ("I64", 1),
+    "lives": ("I64", 1),
 }
 """Arrays of open decisions in a file: dtype and number of dimensions."""
 
@@ -57,27 +60,37 @@ class OpenDecisions:
 
     Parameters
     ----------
-    learner
-        Number of the learner, below 2^18.
+    life
+        Number of the first life, below 2^25.
     limit
         How many decisions may be open.
     """
 
-    def __init__(self, learner: int, limit: int) -> None:
-        self.first_token = learner << COUNT_BITS
+    def __init__(self, life: int, limit: int) -> None:
         self.limit = limit
-        self.next_token = self.first_token
         self.n_expired = 0
+        self._life = life
+        self.next_token = life << COUNT_BITS
+        self._end = _end_of(life)  # no token from here on may be issued in this life
+        # The next token of every life that ended, the oldest first.
+        self._ended: dict[int, int] = {}
         self._held: OrderedDict[int, Held] = OrderedDict()
-        # The tokens that expired last, ascending; enough to tell "expired" from "already learned"
-        # for the last `limit` of them.
+        # The tokens that expired last, the oldest first; enough to tell "expired" from "already
+        # learned" for the last `limit` of them.
         self._expired: deque[int] = deque(maxlen=limit)
 
     def __len__(self) -> int:
         return len(self._held)
 
+    @property
+    def is_untouched(self) -> bool:
+        """Whether no decision was ever made."""
+        return not self._ended and self.next_token == self._life << COUNT_BITS
+
     def add(self, held: Held) -> int:
         """Open a decision and return its token."""
+        if self.next_token == self._end:
+            self._begin_life()
         token = self.next_token
         self.next_token = token + 1
         self._held[token] = held
@@ -85,6 +98,18 @@ class OpenDecisions:
             self._expired.append(self._held.popitem(last=False)[0])
             self.n_expired += 1
         return token
+
+    def _begin_life(self) -> None:
+        """Begin a life with a random number that no known token has."""
+        self._ended = dict(list(self._lives().items())[-MAX_LIVES + 1 :])
+        taken = self._ended.keys() | {_life_of(token) for token in self._held}
+        while self._life in taken:
+            self._life = secrets.randbits(LIFE_BITS)
+        self.next_token, self._end = self._life << COUNT_BITS, _end_of(self._life)
+
+    def _lives(self) -> dict[int, int]:
+        """Return the next token of every life, the oldest first."""
+        return self._ended | {self._life: self.next_token}
 
     def get(self, token: Any) -> Held:
         """Return the decision of a token.
@@ -116,19 +141,30 @@ class OpenDecisions:
 
     def _fate(self, token: int) -> str:
         """Return why a token is not open, as the end of a sentence."""
-        if not self.first_token <= token < self.first_token + (1 << COUNT_BITS):
-            return "is unknown: it belongs to another learner, or to none"
-        if token >= self.next_token:
+        lives, life = self._lives(), _life_of(token)
+        if life not in lives:
             return (
-                "is unknown: this learner has not issued it yet. If the learner was loaded from a "
-                "file, the file was saved before that decision"
+                "is unknown: it belongs to another learner, or to a run of this one that was not "
+                "saved after that decision"
+            )
+        if token >= lives[life]:
+            if life == self._life and self.next_token < self._end:
+                return "is unknown: this learner has not issued it yet"
+            return (
+                "is lost: this learner was loaded from a file that was saved before that decision, "
+                "so it does not know what was decided. If you keep a log, use learn_logged"
             )
         if token in self._expired:
             return (
                 f"has expired: {self.limit} newer decisions were open. Raise max_open to wait "
                 "longer for rewards"
             )
-        if len(self._expired) == self.limit and token < self._expired[0]:
+        places = {each: i for i, each in enumerate(lives)}
+
+        def age(of: int) -> tuple[int, int]:
+            return places.get(_life_of(of), -1), of
+
+        if len(self._expired) == self.limit and age(token) < age(self._expired[0]):
             return "is too old: it was learned from, or expired, long ago"
         return "was already learned from: a decision takes one reward"
 
@@ -146,9 +182,10 @@ class OpenDecisions:
             "open.action": np.array([action for _, action, _ in held], np.int32),
             "open.propensity": np.array([propensity for _, _, propensity in held], np.float64),
             "expired": np.array(self._expired, np.int64),
+            "lives": np.array(list(self._lives().values()), np.int64),
         }
 
-    def restore(self, next_token: int, n_expired: int, arrays: Mapping[str, np.ndarray]) -> None:
+    def restore(self, n_expired: int, arrays: Mapping[str, np.ndarray]) -> None:
         """Restore what `to_arrays` returned; the caller checks the contents of decisions.
 
         Raises
@@ -162,16 +199,45 @@ class OpenDecisions:
             raise ValueError("the arrays of open decisions differ in length")
         if len(tokens) > self.limit or len(expired) != min(self.limit, n_expired):
             raise ValueError("the numbers of open and of expired decisions are inconsistent")
-        if next_token >= self.first_token + (1 << COUNT_BITS):
-            raise ValueError(f"the next token {next_token} does not belong to this learner")
-        bounds = [self.first_token - 1, *expired, *tokens, next_token]
-        if any(a >= b for a, b in zip(bounds, bounds[1:], strict=False)):
-            raise ValueError("tokens must ascend, the expired before the open, up to the next one")
+        lives = _read_lives(arrays["lives"].tolist())
+        _check_issued([*expired, *tokens], lives)
         for token, context, action, propensity in zip(tokens, *parts, strict=True):
             # A copy, because a view would keep the whole file in memory.
             self._held[token] = (context.copy(), int(action), float(propensity))
         self._expired.extend(expired)
-        self.next_token, self.n_expired = next_token, n_expired
+        self._ended, self.n_expired = lives, n_expired
+        self._life, self.next_token = self._ended.popitem()
+        self._end = self.next_token  # the next decision begins a new life
+
+
+def _life_of(token: int) -> int:
+    return token >> COUNT_BITS
+
+
+def _end_of(life: int) -> int:
+    """Return the last token of a life, which is never issued: the next token tells its life."""
+    return ((life + 1) << COUNT_BITS) - 1
+
+
+def _read_lives(next_tokens: list[int]) -> dict[int, int]:
+    """Return the lives of a file by their number, at least one."""
+    lives = {_life_of(token): token for token in next_tokens}
+    if not lives or len(lives) < len(next_tokens) or not all(map(_is_token, next_tokens)):
+        raise ValueError("lives must hold the next token of each life, at least one")
+    return lives
+
+
+def _check_issued(tokens: list[int], lives: Mapping[int, int]) -> None:
+    """Refuse tokens of a file that occur twice or were never issued."""
+    if len(set(tokens)) < len(tokens) or not all(map(_is_token, tokens)):
+        raise ValueError("tokens must be different numbers from 0 to 2^53")
+    for token in tokens:
+        if token >= lives.get(_life_of(token), token + 1):
+            raise ValueError(f"the token {token} was not issued in its life")
+
+
+def _is_token(number: int) -> bool:
+    return 0 <= number < 1 << (COUNT_BITS + LIFE_BITS)
 
 
 def _whole(token: Any) -> int | None:

@@ -61,6 +61,13 @@ def test_only_parameters_in_use_are_listed_and_others_are_refused(kind, method):
                 made(kind, method=method, **{name: 7})
 
 
+@pytest.mark.parametrize("name", ["scale", "perturbation"])
+@pytest.mark.parametrize("size", [0.0, 1e-300, 1e300, np.nan])
+def test_sizes_by_which_no_loss_can_be_divided_are_refused(name, size):
+    with pytest.raises(ValueError, match=rf"{name} must be a number in \[1e-"):
+        DGTBanditRegressor(**{name: size})
+
+
 def test_get_params_gives_back_what_was_given():
     features = pd.DataFrame({"age": [1.0, None], "town": ["Ulm", "Bonn"]})
     given = {

@@ -112,7 +112,7 @@ def test_regression_actions_are_perturbed(run, flowers, method):
         ),
         (["--epsilon", "0.3"], "kind", "--epsilon is not used with --method replay"),
         (["--method", "paper", "--epsilon", "3"], "kind", "--epsilon"),
-        (["--perturbation", "0"], "height", "perturbation must be a number in (0, inf)"),
+        (["--perturbation", "0"], "height", "perturbation"),
         (["--buffer", "newest"], "kind", "--buffer"),
         (["--buffer-size", "0"], "kind", "--buffer-size"),
         (["--runs", "0"], "kind", "--runs"),

@@ -109,7 +109,7 @@ def resize(content: bytes, rng: random.Random) -> bytes:
     metadata = header.pop("__metadata__")
     arrays = {name: data[slice(*place["data_offsets"])] for name, place in header.items()}
     name = rng.choice(sorted(set(arrays) - {"sha256"}))
-    n = header[name]["shape"][0]
+    n = min(header[name]["shape"][0], len(arrays[name]))  # another mutation may claim more rows
     size = len(arrays[name]) // n if n else 0
     order = (
         [rng.randrange(n) for _ in range(rng.choice([0, 1, n, n - 1, n + 1, 2 * n]))] if n else []

@@ -40,6 +40,12 @@ _OTHERS = {
     "format", "kind", "parameters", "actions", "schema", "takes_missing", "n_features", "names"
 }  # fmt: skip
 _ENGINE = "engine."
+# In size: limits of learning rates and steps keep every weight far below.
+_MOST_WEIGHT = 1e30
+# Of the averages of gradients and of their squares: sqrt((1 - 0.9)^2 / (1 - 0.999) / (1 - 0.9^2 /
+# 0.999)) = 7.3 with the decays of Adam, by the inequality of Cauchy and Schwarz.
+_MOST_RATIO = 8.0
+_LEAST_GRADIENT = 1e-15  # the squares of smaller ones may vanish
 _CODES = {dtype: code for code, dtype in container.DTYPES.items()}
 
 _Kind = TypeVar("_Kind", bound=OnlineLearner)
@@ -230,6 +236,21 @@ def _engine_of(learner: OnlineLearner, arrays: Mapping[str, np.ndarray]) -> Any:
             f"a tree with max_depth {learner.max_depth}, {n_columns} columns and {n_outputs} "
             "outputs"
         )
+    _check_steps(state)
     engine = learner._new_engine(n_columns, contexts.column_order())
     engine.set_state(state)
     return engine
+
+
+def _check_steps(state: Mapping[str, np.ndarray]) -> None:
+    """Check that neither a weight nor the next step is larger than learning makes it."""
+    if not (np.abs(state["parameters"]) <= _MOST_WEIGHT).all():
+        raise ValueError(f"engine.parameters must lie within {_MOST_WEIGHT:g}")
+    first, second = state["first_moment"], state["second_moment"]
+    with np.errstate(invalid="ignore"):  # the engine refuses what is not finite, or negative
+        most = _MOST_RATIO * np.sqrt(second) + _LEAST_GRADIENT
+    if first.shape == second.shape and (np.abs(first) > most).any():
+        raise ValueError(
+            "engine.first_moment contradicts engine.second_moment: a mean of gradients exceeds "
+            f"{_MOST_RATIO:g} times the root of the mean of their squares"
+        )

@@ -144,9 +144,9 @@ class RegressionParameters(OnlineParameters):
 
     method: str = choice_field("two_point", METHODS)
     max_depth: int = integer_field(6, 1, MAX_DEPTH)
-    perturbation: float = real_field("auto", 0.0, open_low=True, or_auto=True)
+    perturbation: float = real_field("auto", 1e-6, 1e6, or_auto=True)
     start: float = real_field(0.0, -math.inf)
-    scale: float = real_field(1.0, 0.0, open_low=True)
+    scale: float = real_field(1.0, 1e-30, 1e30)  # losses are divided by it
     batch_size: int = integer_field(256, 1, _MAX_BATCH)
 
     @property

@@ -43,7 +43,7 @@ from hardwood.parameters import choice_field, integer_field, real_field
 GrowthKind = Literal["linear", "constant"]
 
 # Numbers of features that a leaf may have, besides all of them.
-TERMS = (0, 1, 2, 3, 4, 6, 8, 12)
+TERMS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24)
 
 
 @dataclass(frozen=True)

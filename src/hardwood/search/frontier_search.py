@@ -90,8 +90,7 @@ class FrontierSearch:
     def fit(self, rows_note: str) -> Learned:
         """Search, choose, and fit to all rows."""
         self._search()
-        trees = self._trees()
-        place = self._place(trees)
+        trees, place = self._chosen()
         growths: dict[LinearTree, Growth] = {}
         tree, finish = self._final(trees[place], growths)
         tree, held_out = self.probabilities.finished(tree, self._trees_by_fold(trees[place]))
@@ -171,7 +170,7 @@ class FrontierSearch:
         is_best = all(
             other.best.losses.mean() > best.losses.mean() for other in self.linear.settings[:-1]
         )
-        trees = [growth.tree(best.n_leaves, best.terms) for growth in setting.growths]
+        trees = [best.of(growth) for growth in setting.growths]
         train, valid = (
             float(np.mean([self._score(tree, fold, part) for tree, fold in self._by_fold(trees)]))
             for part in ("train", "valid")
@@ -215,6 +214,18 @@ class FrontierSearch:
 
     # --- the choice --------------------------------------------------------------------------
 
+    def _chosen(self) -> tuple[list[HeldOut], int]:
+        """Return what may be chosen, and the place of what is.
+
+        Few sets of levels are tried for the linear tree that is chosen without them.
+        """
+        trees = self._trees()
+        first = trees[self._place(trees)]
+        if isinstance(first, SizedTree):
+            self.linear.add_level_groups(first)
+            trees = self._trees()
+        return trees, self._place(trees)
+
     def _trees(self) -> list[HeldOut]:
         """Return what may be chosen.
 
@@ -255,7 +266,7 @@ class FrontierSearch:
             return tree.result.trees
         assert isinstance(tree, SizedTree)
         setting = next(s for s in self.linear.settings if any(each is tree for each in s.trees))
-        return [growth.tree(tree.n_leaves, tree.terms) for growth in setting.growths]
+        return [tree.of(growth) for growth in setting.growths]
 
     def _learner_of(self, tree: HeldOut) -> LinearTree:
         return next(learner for learner, each in self.linear.trees if each is tree)
@@ -301,7 +312,7 @@ class FrontierSearch:
             self.interrupted, note = True, _INTERRUPTED
         if learner not in growths:
             growths[learner] = self._first_growth(learner)
-        return growths[learner].tree(tree.n_leaves, tree.terms), note
+        return tree.of(growths[learner]), note
 
     def _rows_in_time(self, learner: LinearTree) -> tuple[str, Task | None]:
         """Return the rows that a linear tree can be grown from in the time left, and a note.
@@ -379,7 +390,7 @@ class FrontierSearch:
             except KeyboardInterrupt:
                 self.interrupted = True
                 return None
-        return growths[learner].tree(tree.n_leaves, tree.terms)
+        return tree.of(growths[learner])
 
 
 def _keeps_unreached(tree: HeldOut) -> bool:

@@ -9,7 +9,7 @@ settings are tried on the first fold, and the best few on the other folds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -22,6 +22,7 @@ from hardwood.learn.linear_tree import TERMS, GrowthKind, LinearTree
 from hardwood.learn.linear_trees.grower import MOST_LEVELS
 from hardwood.learn.linear_trees.growth import Growth
 from hardwood.learn.task import Task
+from hardwood.model import ObliqueTree
 from hardwood.search.frontier import HeldOut, TreeKind
 
 _LEAF_L2 = (10.0, 1.0, 100.0, 1000.0)
@@ -30,6 +31,7 @@ _GROWTHS: tuple[GrowthKind, ...] = ("linear", "constant")
 _LINEAR_SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16)
 _CONSTANT_SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64, 96, 128)
 _MOST_SETTINGS = 2  # that are tried on all folds
+_LEVEL_GROUPS = (2, 3, 4, 6)
 _LEAST_ROWS = 20  # at a leaf with a linear model, and
 _LEAST_SHARE = 0.005  # this part of all rows
 _LEAST_CONSTANT_ROWS = 5
@@ -73,9 +75,22 @@ class Setting:
 
 @dataclass(frozen=True)
 class SizedTree(HeldOut):
-    """A linear tree of one size, and the number of terms that its growth knows it by."""
+    """A linear tree of one size.
+
+    Attributes
+    ----------
+    terms
+        The number of terms that its growth knows it by.
+    n_groups
+        Sets of levels of each category; None for levels as they are.
+    """
 
     terms: int | None = None
+    n_groups: int | None = None
+
+    def of(self, growth: Growth) -> ObliqueTree:
+        """Return the tree of this size within a growth."""
+        return growth.with_level_groups(self.n_groups, self.terms).tree(self.n_leaves, self.terms)
 
 
 @dataclass
@@ -114,6 +129,19 @@ class LinearSearch:
     def trees(self) -> list[tuple[LinearTree, SizedTree]]:
         """All trees that were measured, with their learners."""
         return [(s.learner, tree) for s in self.settings for tree in s.trees]
+
+    def add_level_groups(self, tree: SizedTree) -> None:
+        """Measure a tree with few sets of levels in each category, beside those that there are."""
+        place = next(i for i, s in enumerate(self.settings) if any(t is tree for t in s.trees))
+        setting = self.settings[place]
+        if tree.n_groups is not None or not setting.growths[0].has_many_levels:
+            return
+        added: list[SizedTree] = []
+        for n_groups in _LEVEL_GROUPS:
+            growths = [each.with_level_groups(n_groups, tree.terms) for each in setting.growths]
+            found = self._measured(growths, {tree.n_leaves}, tree.kind)
+            added += [replace(each, n_groups=n_groups) for each in found]
+        self.settings[place] = replace(setting, trees=(*setting.trees, *added))
 
     def finish_seconds(self, learner: LinearTree) -> float:
         """Estimate the time to grow this learner's tree from all rows."""
@@ -233,24 +261,27 @@ class LinearSearch:
         begun = self.run.clock.spent
         sizes = _CONSTANT_SIZES if learner.max_terms == 0 else _LINEAR_SIZES
         wanted = {min(size, learner.max_leaves) for size in sizes} | {learner.max_leaves}
-        losses: dict[tuple[int, int | None], list[np.ndarray]] = {}
-        shapes: dict[tuple[int, int | None], tuple[int, float]] = {}
-        growths = []
-        for task in folds:
-            growth = learner.grow(task, self.run, self._terms(learner))
-            growths.append(growth)
-            X = task.encoded(task.valid).astype(np.float64)
-            target = task.y[task.valid].astype(np.float64)
-            for n_leaves, terms, scores in growth.scores(X, wanted):
-                lost = row_losses(task.loss, scores, target)
-                losses.setdefault((n_leaves, terms), []).append(lost)
-                shapes.setdefault((n_leaves, terms), growth.shape(n_leaves, terms))
+        growths = [learner.grow(task, self.run, self._terms(learner)) for task in folds]
+        kind: TreeKind = "constant" if learner.max_terms == 0 else "linear"
+        trees = self._measured(growths, wanted, kind)
         seconds = self.run.clock.spent - begun
         self._seconds[learner] = seconds / len(folds)
-        kind: TreeKind = "constant" if learner.max_terms == 0 else "linear"
-        trees = tuple(
-            SizedTree(kind, key[0], *shapes[key], np.concatenate(parts), terms=key[1])
-            for key, parts in losses.items()
-            if len(parts) == len(folds)
-        )
         return Setting(learner, trees, seconds, tuple(growths))
+
+    def _measured(
+        self, growths: Sequence[Growth], sizes: Collection[int], kind: TreeKind
+    ) -> tuple[SizedTree, ...]:
+        """Measure trees of all growths and sizes on the held-out rows of each growth's fold."""
+        losses: dict[tuple[int, int | None], list[np.ndarray]] = {}
+        for growth in growths:
+            task = growth.task
+            X = task.encoded(task.valid).astype(np.float64)
+            target = task.y[task.valid].astype(np.float64)
+            for n_leaves, terms, scores in growth.scores(X, sizes):
+                lost = row_losses(task.loss, scores, target)
+                losses.setdefault((n_leaves, terms), []).append(lost)
+        return tuple(
+            SizedTree(kind, key[0], *growths[0].shape(*key), np.concatenate(parts), terms=key[1])
+            for key, parts in losses.items()
+            if len(parts) == len(growths)
+        )

@@ -340,7 +340,8 @@ class _TreeWriter(_Writer):
         if isinstance(tree, PolicyTree) or tree.leaf_weights is None:
             return False
         n_terms = int(np.count_nonzero(tree.leaf_weights.any(axis=1)))
-        return n_terms + 2 * (tree.n_splits + tree.n_leaves) > MAX_SCORECARD_LINES
+        # A split has "if" and "else", a leaf its first line, its constant and a bracket.
+        return n_terms + 2 * tree.n_splits + 3 * tree.n_leaves > MAX_SCORECARD_LINES
 
     def cut(self, node: int) -> str:
         return "... {} and {} not shown, at node {}".format(*self.nodes.sizes_below(node), node)

@@ -14,6 +14,7 @@ from hardwood.learn.leaves.linear import LeafFit
 from hardwood.learn.linear_trees.candidates import SplitCandidate, binned_numbers
 from hardwood.learn.linear_trees.elimination import sparse_starts
 from hardwood.learn.linear_trees.growth import Growth, Node, NodeSplit
+from hardwood.learn.linear_trees.level_groups import categories_of, with_level_groups
 from hardwood.learn.losses import SquaredError
 from hardwood.learn.task import Task
 
@@ -61,6 +62,7 @@ class Grower:
         self._numbers = binned_numbers(task, self._X)
         self._is_number = np.isin(task.schema.column_feature, [j for j, _, _ in self._numbers])
         self._modeled = self._modeled_columns()
+        self._level_groups = categories_of(task)
         self._categories = [
             j for j, feature in enumerate(task.schema.features) if feature.kind == "categorical"
         ]
@@ -73,7 +75,8 @@ class Grower:
         KeyboardInterrupt
             Where the user stopped it.
         """
-        root = self._node(np.arange(len(self._X)), None)
+        nowhere = np.zeros(self._X.shape[1], dtype=bool)
+        root = self._node(np.arange(len(self._X)), None, nowhere)
         order: list[Node] = []
         open_nodes = [(-root.gain, 0, root)]
         n_made = 1
@@ -82,12 +85,16 @@ class Grower:
             if node.split is None or self._run.clock.is_past():
                 break
             right = node.split.goes_right(self._X[node.rows])
-            node.children = tuple(self._node(node.rows[at], node) for at in (~right, right))
+            excluded = node.split.excluded(node, self._level_groups)
+            node.children = tuple(
+                self._node(node.rows[at], node, gone)
+                for at, gone in zip((~right, right), excluded, strict=True)
+            )
             order.append(node)
             for child in node.children:
                 heapq.heappush(open_nodes, (-child.gain, n_made, child))
                 n_made += 1
-        return Growth(self._task, root, tuple(order))
+        return Growth(self._task, root, tuple(order), self._level_groups)
 
     def _modeled_columns(self) -> np.ndarray:
         """Return the columns that models may use: all but constant ones and rare levels."""
@@ -101,18 +108,22 @@ class Grower:
 
     # --- models ------------------------------------------------------------------------------
 
-    def _node(self, rows: np.ndarray, parent: Node | None) -> Node:
+    def _node(self, rows: np.ndarray, parent: Node | None, excluded: np.ndarray) -> Node:
         constant = self._constant(rows, parent)
         node = Node(
             rows,
             {0: np.hstack([np.zeros((len(constant), self._X.shape[1])), constant[:, None]])},
             constant,
+            excluded,
             depth=0 if parent is None else parent.depth + 1,
         )
         if self._terms != [0]:
             self._add_models(node, parent)
         node.gain, node.split = self._best_split(node)
-        node.models = {terms: node.models[terms] for terms in self._terms}
+        node.models = {
+            terms: with_level_groups(node.models[terms], self._level_groups, excluded)
+            for terms in self._terms
+        }
         return node
 
     def _constant(self, rows: np.ndarray, parent: Node | None) -> np.ndarray:

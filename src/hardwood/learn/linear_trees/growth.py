@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hardwood.learn.linear_trees.level_groups import Category, with_level_groups
 from hardwood.learn.losses import NO_LINK
 from hardwood.learn.task import Task
 from hardwood.learn.units import linear_leaves_of, splits_in_raw_units
@@ -25,6 +26,8 @@ class Node:
         [A | theta] (k, c + 1) for each number of terms.
     constant
         The prediction of a constant leaf, as scores (k,).
+    excluded
+        (c,) levels of categories that the splits above send elsewhere.
     full
         The model of all features; None where only constants are wanted.
     depth
@@ -38,6 +41,7 @@ class Node:
     rows: np.ndarray
     models: dict[int | None, np.ndarray]
     constant: np.ndarray
+    excluded: np.ndarray
     full: np.ndarray | None = None
     depth: int = 0
     gain: float = 0.0
@@ -52,6 +56,16 @@ class NodeSplit:
     weights: np.ndarray
     bias: float
 
+    def excluded(self, node: Node, categories: tuple[Category, ...]) -> list[np.ndarray]:
+        """Return the levels that no row on the left, and on the right, of a node can have."""
+        found = [node.excluded.copy(), node.excluded.copy()]
+        for category in categories:
+            if self.weights[category.columns].any():
+                goes_right = self.weights[category.columns] + self.bias >= 0
+                found[0][category.columns[goes_right]] = True
+                found[1][category.columns[~goes_right]] = True
+        return found
+
     def goes_right(self, X: np.ndarray) -> np.ndarray:
         used = np.flatnonzero(self.weights)
         right: np.ndarray = X[:, used] @ self.weights[used] + self.bias >= 0
@@ -65,6 +79,28 @@ class Growth:
     task: Task
     root: Node
     order: tuple[Node, ...]
+    categories: tuple[Category, ...] = ()
+
+    @property
+    def has_many_levels(self) -> bool:
+        """Whether a category has more than two levels."""
+        return any(len(category.columns) > 2 for category in self.categories)
+
+    def with_level_groups(self, n_groups: int | None, terms: int | None) -> Growth:
+        """Return this growth with models of one number of terms, and few sets of levels in each."""
+        if n_groups is None:
+            return self
+        copies: dict[int, Node] = {}
+
+        def copied(node: Node) -> Node:
+            model = node.models[terms]
+            models = {terms: with_level_groups(model, self.categories, node.excluded, n_groups)}
+            children = tuple(copied(child) for child in node.children)
+            copies[id(node)] = replace(node, models=models, children=children)
+            return copies[id(node)]
+
+        root = copied(self.root)
+        return replace(self, root=root, order=tuple(copies[id(node)] for node in self.order))
 
     def n_leaves(self, most: int) -> int:
         """Return how many leaves a tree has that is limited to this many."""
@@ -94,16 +130,24 @@ class Growth:
     def shape(self, n_leaves: int, terms: int | None) -> tuple[int, float]:
         """Return the most features in a leaf or split, and how many numbers a reader must read.
 
-        A split has a threshold or a set of levels, and counts as one number.
+        A split has a threshold or a set of levels, and counts as one number. So do levels of one
+        category with the same coefficient.
         """
         splits, leaves = self._nodes(n_leaves)
         feature = self.task.schema.column_feature
         models = [leaf.models[terms] for leaf in leaves]
         used = [np.flatnonzero(model[:, :-1].any(axis=0)) for model in models]
         most = max(len(np.unique(feature[columns])) for columns in used)
-        n_coefficients = sum(int(np.count_nonzero(model[:, :-1])) for model in models)
+        n_coefficients = sum(self._n_coefficients(scores) for model in models for scores in model)
         n_constants = len(leaves) * len(models[0])
         return max(most, min(len(splits), 1)), float(len(splits)) + n_coefficients + n_constants
+
+    def _n_coefficients(self, scores: np.ndarray) -> int:
+        same = sum(
+            np.count_nonzero(own) - len(np.unique(own[own != 0]))
+            for own in (scores[category.columns] for category in self.categories)
+        )
+        return int(np.count_nonzero(scores[:-1]) - same)
 
     def _nodes(self, n_leaves: int) -> tuple[list[Node], list[Node]]:
         """Return the splits and the leaves of the tree after the first splits."""

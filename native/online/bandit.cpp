@@ -32,11 +32,11 @@ Bandit::Choice Bandit::decide(const float* x, ActionMask mask) {
   values.resize(n_actions());
   probability.resize(n_actions());
   tree_.count_context(x);
-  tree_.values(x, values);
+  const OnlineTree::Reached by = tree_.values(x, values);
   const std::uint64_t round = n_decided_++;
   spread(values, mask, round + 1, probability);
   const int action = drawn_action(probability, Random(seed_, round).uniform());
-  return {action, probability[action]};
+  return {action, probability[action], by};
 }
 
 void Bandit::spread(std::span<const float> values, ActionMask mask, std::uint64_t round,
@@ -65,7 +65,7 @@ void Bandit::learn(const float* x, const Outcome& outcome, bool is_new) {
   if (options_.is_paper) return step_on_newest();
   if (change != 1.0) tree_.scale_leaves(change);
   for (due_ += options_.updates_per_round; due_ >= 1; due_ -= 1) step_on_stored(x, outcome, random);
-  tree_.publish();
+  tree_.publish(n_learned_);
 }
 
 std::vector<double> Bandit::stored_rewards() const {
@@ -109,7 +109,7 @@ void Bandit::step_on_newest() {
     for (int i = 0; i < tile.n; ++i)
       fill(i, stored_.context(first + i), stored_.outcome(first + i));
   });
-  tree_.publish();
+  tree_.publish(n_learned_);
   stored_.clear();
 }
 
@@ -126,10 +126,24 @@ void Bandit::values(const float* x, std::span<double> rewards) const {
   for (int k = 0; k < n_actions(); ++k) rewards[k] = reward_of(values[k]);
 }
 
+int Bandit::leaf(const float* x) const {
+  std::vector<float> values(n_actions());
+  return tree_.values(x, values).leaf;
+}
+
 void Bandit::probabilities(const float* x, ActionMask mask, std::span<double> probability) const {
   std::vector<float> values(n_actions());
   tree_.values(x, values);
   spread(values, mask, n_decided_ + 1, probability);
+}
+
+void Bandit::leaf_probabilities(ActionMask mask, std::span<double> probability) const {
+  const std::vector<double> values = tree_.raw().values;
+  const std::vector<float> leaves(values.begin(), values.end());
+  const std::size_t k = n_actions();
+  for (std::size_t first = 0; first < leaves.size(); first += k)
+    spread(std::span(leaves).subspan(first, k), mask, n_decided_ + 1,
+           probability.subspan(first, k));
 }
 
 OnlineTree::RawTree Bandit::raw_tree() const {
@@ -166,7 +180,9 @@ Bandit::State Bandit::state() const {
 
 void Bandit::set_state(State s) {
   const std::lock_guard lock(learning_);
-  tree_.set_state(s.tree);
+  // Where the last step was: with the paper's method, before the rounds that wait for the next one.
+  const std::uint64_t waiting = options_.is_paper ? s.stored.outcomes.size() : 0;
+  tree_.set_state(s.tree, s.rewards.is_known ? s.n_learned - waiting : 0);
   const std::lock_guard scale_lock(scale_);
   rewards_.set_state(s.rewards);
   stored_.set_state(std::move(s.stored));

@@ -43,6 +43,7 @@ class Bandit {
   struct Choice {
     int action;
     double propensity;
+    OnlineTree::Reached by;
   };
   // Draws an action for a context; safe while another thread learns.
   Choice decide(const float* x, ActionMask mask);
@@ -50,7 +51,10 @@ class Bandit {
   void learn(const float* x, const Outcome& outcome, bool is_new);
 
   void values(const float* x, std::span<double> rewards) const;
+  int leaf(const float* x) const;
   void probabilities(const float* x, ActionMask mask, std::span<double> probability) const;
+  // Of every leaf, (leaves, actions).
+  void leaf_probabilities(ActionMask mask, std::span<double> probability) const;
 
   int n_columns() const { return tree_.shape().n_columns; }
   int n_actions() const { return tree_.shape().n_outputs; }

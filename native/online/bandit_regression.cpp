@@ -32,10 +32,10 @@ double BanditRegression::number_of(float value) const {
   return options_.start + options_.scale * targets_.reward_of(value);
 }
 
-double BanditRegression::predict(const float* x) const {
+BanditRegression::Prediction BanditRegression::predict(const float* x) const {
   float value[2];
-  tree_.values(x, value);
-  return number_of(value[0]);
+  const OnlineTree::Reached by = tree_.values(x, value);
+  return {number_of(value[0]), by};
 }
 
 double BanditRegression::expected_loss(const float* x) const {
@@ -110,7 +110,7 @@ void BanditRegression::learn(const float* x, const Trial& trial) {
   if (change != 1.0) tree_.scale_leaves(0, change);
   if (!options_.has_two_points && loss_change != 1.0) tree_.scale_leaves(1, loss_change);
   for (due_ += options_.updates_per_round; due_ >= 1; due_ -= 1) step_on_stored(x, trial, random);
-  tree_.publish();
+  tree_.publish(n_learned_);
 }
 
 // A row of the tile. Rounds whose slopes were noisier than recent ones have a smaller weight.
@@ -158,7 +158,7 @@ void BanditRegression::step_on_newest() {
     std::fill_n(tile.weight, tile.n, 1.0f);
     tile.slope = slopes.data() + first;
   });
-  tree_.publish();
+  tree_.publish(n_learned_);
   stored_.clear();
 }
 
@@ -196,7 +196,9 @@ BanditRegression::State BanditRegression::state() const {
 
 void BanditRegression::set_state(State s) {
   const std::lock_guard lock(learning_);
-  tree_.set_state(s.tree);
+  const std::uint64_t waiting = options_.is_paper ? s.stored.outcomes.size() : 0;
+  const bool is_learned = options_.is_paper || s.targets.is_known;
+  tree_.set_state(s.tree, is_learned ? s.n_learned - waiting : 0);
   const std::lock_guard scale_lock(scale_);
   targets_.set_state(s.targets);
   expected_.set_state(s.expected);

@@ -63,7 +63,11 @@ class BanditRegression {
 
   // Deciding; safe while another thread learns.
   void count_context(const float* x) { tree_.count_context(x); }
-  double predict(const float* x) const;
+  struct Prediction {
+    double number;
+    OnlineTree::Reached by;
+  };
+  Prediction predict(const float* x) const;
   // The number to try, in distances from the prediction: -1 or +1, the u of Eq. (9); with replay
   // also -2 or +2.
   int direction();

@@ -66,7 +66,7 @@ OnlineTree::OnlineTree(DgtShape shape, Loss loss, const OnlineStep& step, int ba
   if (step.starts_level)
     std::fill_n(p.leaves, static_cast<std::size_t>(shape.n_leaves()) * shape.n_outputs, 0.0f);
   std::copy_n(parameters_.begin(), mean_.size(), mean_.begin());
-  publish();
+  publish(0);
 }
 
 void OnlineTree::count_context(const float* x) {
@@ -74,9 +74,11 @@ void OnlineTree::count_context(const float* x) {
   moments_.add(x);
 }
 
-void OnlineTree::values(const float* x, std::span<float> out) const {
+OnlineTree::Reached OnlineTree::values(const float* x, std::span<float> out) const {
   const std::lock_guard lock(serving_);
-  std::copy_n(served_.leaf(served_.leaf_of(x)), shape_.n_outputs, out.begin());
+  const int leaf = served_.leaf_of(x);
+  std::copy_n(served_.leaf(leaf), shape_.n_outputs, out.begin());
+  return {leaf, served_.version};
 }
 
 void OnlineTree::refresh() {
@@ -140,9 +142,10 @@ void OnlineTree::scale_leaves(int output, double factor) {
   if (mean_.size()) scale(mean_);
 }
 
-void OnlineTree::publish() {
+void OnlineTree::publish(std::uint64_t version) {
   Buffer<float>& decides = mean_.size() ? mean_ : parameters_;
   next_served_.pack(learner_.layout().view(decides.data()), learned_scale_);
+  next_served_.version = version;
   const std::lock_guard lock(serving_);
   std::swap(served_, next_served_);
 }
@@ -150,7 +153,11 @@ void OnlineTree::publish() {
 OnlineTree::RawTree OnlineTree::raw() const {
   const std::lock_guard lock(serving_);
   const std::span<const float> leaves = served_.leaves();
-  return {served_.weights(), served_.bias(), {leaves.begin(), leaves.end()}, served_.deviation()};
+  return {served_.weights(),
+          served_.bias(),
+          {leaves.begin(), leaves.end()},
+          served_.deviation(),
+          served_.version};
 }
 
 void OnlineTree::start_from(std::span<const double> weights, std::span<const double> bias,
@@ -179,7 +186,7 @@ void OnlineTree::start_from(std::span<const double> weights, std::span<const dou
   }
   refresh();
   std::copy_n(parameters_.begin(), mean_.size(), mean_.begin());
-  publish();
+  publish(0);
 }
 
 OnlineTree::State OnlineTree::state() const {
@@ -195,7 +202,7 @@ OnlineTree::State OnlineTree::state() const {
   return s;
 }
 
-void OnlineTree::set_state(const State& s) {
+void OnlineTree::set_state(const State& s, std::uint64_t version) {
   std::copy(s.parameters.begin(), s.parameters.end(), parameters_.begin());
   std::copy(s.first_moment.begin(), s.first_moment.end(), first_moment_.begin());
   std::copy(s.second_moment.begin(), s.second_moment.end(), second_moment_.begin());
@@ -215,7 +222,7 @@ void OnlineTree::set_state(const State& s) {
   for (auto* part : {&learned_scale_.center, &learned_scale_.factor})
     for (float& value : *part) value = static_cast<float>(*from++);
   learned_scale_.version = 0;
-  publish();
+  publish(version);
 }
 
 }  // namespace hardwood

@@ -56,8 +56,12 @@ class OnlineTree {
   const DgtShape& shape() const { return shape_; }
 
   // Deciding; safe while another thread learns.
-  void count_context(const float* x);                       // updates the moments of the columns
-  void values(const float* x, std::span<float> out) const;  // of the leaf
+  void count_context(const float* x);  // updates the moments of the columns
+  struct Reached {
+    int leaf;
+    std::uint64_t version;  // the rounds that the tree was learned from
+  };
+  Reached values(const float* x, std::span<float> out) const;  // of the leaf
 
   // Learning; one thread at a time. The gradients of a batch's tiles add up until a step is taken.
   // `refresh` copies the scale of the columns, which decisions keep up to date.
@@ -81,12 +85,13 @@ class OnlineTree {
   }
   void scale_leaves(double factor);
   void scale_leaves(int output, double factor);
-  void publish();
+  void publish(std::uint64_t version);
 
   struct RawTree {
     std::vector<double> weights, bias;  // (m, c), (m,): for encoded columns
     std::vector<double> values;         // (leaves, k), in standard units
     std::vector<double> scale;          // (c,): standard deviation, 1 for a constant column
+    std::uint64_t version = 0;          // the rounds that it was learned from
   };
   RawTree raw() const;
   // Starts from a tree for encoded columns with these means and standard deviations.
@@ -101,7 +106,7 @@ class OnlineTree {
     std::uint64_t n_steps = 0;
   };
   State state() const;  // between steps
-  void set_state(const State& state);
+  void set_state(const State& state, std::uint64_t version);
 
  private:
   void step();

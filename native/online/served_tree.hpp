@@ -44,6 +44,8 @@ class ServedTree {
   std::span<const float> leaves() const { return {leaves_.data(), leaves_.size()}; }
   const std::vector<double>& deviation() const { return deviation_; }
 
+  std::uint64_t version = 0;  // rounds that it was learned from
+
  private:
   const float* weight(int split, int place) const;
 

@@ -219,7 +219,9 @@ class BanditEngine:
     def __init__(self, n_columns: int, n_actions: int, height: int, options: dict, seed: int) -> None: ...
 
     def decide(self, x: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], mask: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None) -> tuple:
-        """An action and its propensity."""
+        """
+        An action, its propensity, the leaf of the context, and the version of the tree.
+        """
 
     def learn(self, x: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], action: int, reward: float, propensity: float) -> None:
         """Learn from one round whose decision was made here."""
@@ -232,11 +234,17 @@ class BanditEngine:
         Decide and learn, row by row; returns actions, propensities and rewards.
         """
 
+    def leaves(self, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> NDArray[numpy.int32]:
+        """Leaves of the contexts (n,)."""
+
     def values(self, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> NDArray[numpy.float64]:
         """Expected rewards (n, K)."""
 
     def probabilities(self, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], masks: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None) -> NDArray[numpy.float64]:
         """Current probabilities of the actions (n, K)."""
+
+    def leaf_probabilities(self, mask: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None) -> NDArray[numpy.float64]:
+        """Current probabilities of the actions in every leaf (leaves, K)."""
 
     @property
     def n_decided(self) -> int: ...
@@ -262,7 +270,8 @@ class BanditRegressionEngine:
     def count_context(self, x: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
         """Update the moments of the columns with a context."""
 
-    def predict_one(self, x: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> float: ...
+    def predict_one(self, x: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple:
+        """A prediction, the leaf of the context, and the version of the tree."""
 
     def direction(self) -> int:
         """Draw +1 or -1, or with replay also +2 or -2."""

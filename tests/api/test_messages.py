@@ -33,7 +33,8 @@ NEVER_ONE = {
     "estimators/clustering.py": {"p"},
     "explain/constraints.py": {"argument"},  # a word
     "export/c/quantize.py": {"len(plan.trees)", "real.shape[1]", "len(feature.levels)"},
-    "export/rules/writer.py": {"n_conditions", "plan.model.n_leaves", "plan.model.depth", "digits"},
+    "export/rules/paths.py": {"n_conditions", "plan.model.n_leaves", "plan.model.depth"},
+    "export/rules/writer.py": {"digits"},
     "export/sql/check.py": {"size", "len(text)"},
     "model/edit/readable.py": {"self.terms_before / n_splits"},
     "model/files/container.py": {"len(text)"},

@@ -9,10 +9,10 @@ import threading
 import numpy as np
 import pandas as pd
 import pytest
-from rounds import all_of, contexts, labels, small_bandit
+from rounds import all_of, contexts, labels, small_bandit, small_regressor
 
 from hardwood import DGTClassifier, DGTRegressor, ObliqueTree
-from hardwood.bandit import Decision, DGTBandit
+from hardwood.bandit import Decision, DGTBandit, file
 from hardwood.errors import FitInterruptedWarning
 
 METHODS = ["replay", "paper"]
@@ -170,6 +170,49 @@ def test_propensities_are_what_action_probabilities_say(rounds, method):
         assert 0 < decision.propensity <= 1
         assert (probabilities[~allowed] == 0).all()
         np.testing.assert_allclose(probabilities.sum(), 1.0)
+
+
+@pytest.mark.parametrize("make", [small_bandit, small_regressor])
+@pytest.mark.parametrize("is_paper", [False, True])
+def test_decisions_name_their_leaf_and_the_version_of_their_tree(rng, make, is_paper):
+    """Equal versions are equal trees, also after a learner was saved and loaded."""
+    method = {} if not is_paper else {"method": "paper"}
+    if make is small_regressor and is_paper:
+        method = {"method": "paper_one_point"}
+    learner = make(**method)
+    trees, leaves = {}, set()
+    for i, x in enumerate(contexts(rng, 70)):
+        tree_before = learner.tree_ if i else None
+        decision = learner.decide(x)
+        assert decision.version <= learner.n_rounds_
+        if i:
+            assert trees.setdefault(decision.version, tree_before) == tree_before
+        leaves.add(decision.leaf)
+        given = {"reward": float(i % 2)} if make is small_bandit else feedback_of(decision, i)
+        learner.learn(decision.token, **given)
+        if i % 20 == 7:
+            learner = file.loads(file.dumps(learner))
+    assert decision.version == learner.n_rounds_ - 1 - (1 if is_paper else 0)
+    assert leaves <= set(range(8))
+    assert len(leaves) > 1
+    assert len(trees) > 10
+
+
+def feedback_of(decision, i):
+    if isinstance(decision.action, tuple):
+        return {"losses": (float(i % 3), float(i % 2))}
+    return {"loss": float(i % 3)}
+
+
+def test_leaves_are_those_that_decide(rounds):
+    X, _ = rounds
+    bandit = learned_bandit(rounds)
+    leaves = bandit.apply(X)
+    assert [bandit.decide(x).leaf for x in X] == leaves.tolist()
+    assert np.unique(leaves).size > 2
+    values = bandit.action_values(X)
+    for leaf in np.unique(leaves):  # one leaf, one answer
+        assert (values[leaves == leaf] == values[leaves == leaf][0]).all()
 
 
 def test_decisions_are_as_frequent_as_their_propensities(rounds):

@@ -585,6 +585,8 @@ def _method_seeds() -> dict[str, Callable[[Objects], Arguments]]:
         "BanditEngine.replay": with_parts(
             X=contexts, feedback=feedback, masks=lambda o: mask(o, N)
         ),
+        "BanditEngine.leaves": with_parts(X=contexts),
+        "BanditEngine.leaf_probabilities": with_parts(mask=mask),
         "BanditEngine.values": with_parts(X=contexts),
         "BanditEngine.probabilities": with_parts(X=contexts, masks=lambda o: mask(o, N)),
         "BanditEngine.tree": with_parts(),

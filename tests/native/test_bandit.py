@@ -46,9 +46,10 @@ def test_rounds_equal_the_numpy_reference(method, n, missing, changes):
     start = engine.state()["parameters"]
     by_hand = reference.Bandit(start, N_COLUMNS, K, HEIGHT, options, seed=7)
     for x, reward, mask in zip(X, rewards, masks, strict=True):
-        action, propensity = engine.decide(x, mask.astype(np.uint8))
-        expected_action, expected_propensity = by_hand.decide(x, mask)
-        assert action == expected_action
+        action, propensity, *place = engine.decide(x, mask.astype(np.uint8))
+        expected_action, expected_propensity, *expected_place = by_hand.decide(x, mask)
+        assert (action, place) == (expected_action, expected_place)
+        assert engine.leaves(x[None]).tolist() == place[:1]
         assert propensity == pytest.approx(expected_propensity, abs=2e-3)
         engine.learn(x, action, reward[action], propensity)
         by_hand.learn(x, action, reward[action], propensity)
@@ -77,7 +78,7 @@ def test_rewards_are_scaled_as_in_the_numpy_reference(name):
     by_hand = reference.Bandit(engine.state()["parameters"], N_COLUMNS, K, HEIGHT, options, seed=7)
     observed = STRANGE_REWARDS[name](rewards[:, 0])
     for x, mask, reward in zip(X, masks, observed, strict=True):
-        action, _ = engine.decide(x, mask.astype(np.uint8))
+        action, *_ = engine.decide(x, mask.astype(np.uint8))
         engine.learn(x, action, reward, 0.5)
         by_hand.rewards.add(reward)
     center, scale = engine.state()["rewards_seen"][4:]
@@ -92,7 +93,7 @@ def test_a_bulk_replay_is_the_rounds_one_by_one(method):
         X, rewards.astype(np.float32), masks.astype(np.uint8)
     )
     for i, x in enumerate(X):
-        action, propensity = one_by_one.decide(x, masks[i].astype(np.uint8))
+        action, propensity, *_ = one_by_one.decide(x, masks[i].astype(np.uint8))
         assert (action, propensity) == (actions[i], propensities[i])
         assert received[i] == rewards[i, action]
         one_by_one.learn(x, action, rewards[i, action], propensity)

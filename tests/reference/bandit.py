@@ -239,8 +239,12 @@ class Tree:
 
     def values(self, z: np.ndarray) -> np.ndarray:
         """Return the values of the leaf of a standardized context, in the tree that decides."""
-        W, b, Theta = self.mean if self.averaging else (self.W, self.b, self.Theta)
-        return Theta[dgt.leaf_of(dgt.scores(z[None, :], W, b))[0]]
+        return (self.mean[2] if self.averaging else self.Theta)[self.leaf(z)]
+
+    def leaf(self, z: np.ndarray) -> int:
+        """Return its leaf in the tree that decides."""
+        W, b = self.mean[:2] if self.averaging else (self.W, self.b)
+        return int(dgt.leaf_of(dgt.scores(z[None, :], W, b))[0])
 
     def learned_values(self, z: np.ndarray) -> np.ndarray:
         """Return the values of its leaf in the tree that learns."""
@@ -306,13 +310,14 @@ class Bandit:
         self.moments = Moments()
         self.rewards = BulkScale(options["n_first"])
         self.stored: list[tuple[np.ndarray, int, float, float]] = []
-        self.n_decided = self.n_learned = 0
+        self.n_decided = self.n_learned = self.version = 0
         self.due = 0.0
 
-    def decide(self, x: np.ndarray, mask: np.ndarray) -> tuple[int, float]:
-        """Draw an action; return it with its probability."""
+    def decide(self, x: np.ndarray, mask: np.ndarray) -> tuple[int, float, int, int]:
+        """Draw an action; return its probability, the leaf and the version of the tree as well."""
         self.moments.add(x)
-        values = self.tree.values(self.moments.standardize_to_decide(x))
+        z = self.moments.standardize_to_decide(x)
+        values = self.tree.values(z)
         self.n_decided += 1
         if self.options["is_paper"]:
             p = explore_uniformly(values, mask, self.options["exploration"])
@@ -321,7 +326,7 @@ class Bandit:
             p = explore_by_gaps(values, mask, gamma)
         u = Draws(words(self.seed, self.n_decided - 1)).uniform()
         action = int(np.flatnonzero(p)[np.searchsorted(np.cumsum(p[p > 0]), u, side="right")])
-        return action, float(p[action])
+        return action, float(p[action]), self.tree.leaf(z), self.version
 
     def learn(self, x: np.ndarray, action: int, reward: float, propensity: float) -> None:
         """Learn from one round."""
@@ -343,7 +348,7 @@ class Bandit:
             theta = self.tree.learned_values(Z[i])[action]
             slope[i, action] = action_slope(theta, reward, propensity) / n
         self.tree.step(Z, slope)
-        self.moments.publish()
+        self._publish()
         self.stored = []
 
     def _replay(self, reward: float, draws: Draws) -> None:
@@ -355,7 +360,11 @@ class Bandit:
         while self.due >= 1:
             self._step_on_stored(draws)
             self.due -= 1
+        self._publish()
+
+    def _publish(self) -> None:
         self.moments.publish()
+        self.version = self.n_learned
 
     def _step_on_stored(self, draws: Draws) -> None:
         """Step on the squared error of the chosen action, on the newest round and random others."""

@@ -129,6 +129,7 @@ nb::dict raw_tree(const OnlineTree::RawTree& raw, std::size_t n_columns, std::si
   tree["values"] = given(raw.values, {m + 1, n_outputs});
   tree["leaf_weights"] = nb::none();
   tree["scale"] = given(raw.scale, {n_columns});
+  tree["version"] = raw.version;
   return tree;
 }
 
@@ -372,13 +373,8 @@ class BanditEngine {
 
   nb::tuple decide(Array1<float> x, std::optional<Array1<std::uint8_t>> mask) {
     check_context(x, bandit_.n_columns());
-    if (mask) {
-      require(mask->size() == static_cast<std::size_t>(bandit_.n_actions()),
-              "a mask has another length");
-      check_mask(mask->data(), bandit_.n_actions());
-    }
-    const Bandit::Choice choice = bandit_.decide(x.data(), mask ? mask->data() : nullptr);
-    return nb::make_tuple(choice.action, choice.propensity);
+    const Bandit::Choice choice = bandit_.decide(x.data(), checked_mask(mask));
+    return nb::make_tuple(choice.action, choice.propensity, choice.by.leaf, choice.by.version);
   }
 
   void learn(Array1<float> x, int action, double reward, double propensity) {
@@ -431,6 +427,14 @@ class BanditEngine {
                           given(received, {done}));
   }
 
+  auto leaves(Array2<float> X) {
+    check_contexts(X, bandit_.n_columns());
+    const std::size_t n = X.shape(0);
+    return new_array<std::int32_t>({n}, [&](std::int32_t* to) {
+      for (std::size_t i = 0; i < n; ++i) to[i] = bandit_.leaf(X.data() + i * X.shape(1));
+    });
+  }
+
   auto values(Array2<float> X) {
     return of_rows(X, [&](std::size_t i, std::span<double> out) {
       bandit_.values(X.data() + i * X.shape(1), out);
@@ -444,6 +448,14 @@ class BanditEngine {
     });
   }
 
+  auto leaf_probabilities(std::optional<Array1<std::uint8_t>> mask) {
+    const std::size_t n = n_nodes() + 1, k = n_outputs();
+    const ActionMask allowed = checked_mask(mask);
+    return new_array<double>({n, k}, [&](double* to) {
+      bandit_.leaf_probabilities(allowed, std::span<double>(to, n * k));
+    });
+  }
+
   Bandit& learner() { return bandit_; }
   std::size_t n_nodes() const { return (std::size_t{1} << options_.height) - 1; }
   std::size_t n_outputs() const { return bandit_.n_actions(); }
@@ -454,6 +466,14 @@ class BanditEngine {
   }
 
  private:
+  ActionMask checked_mask(const std::optional<Array1<std::uint8_t>>& mask) const {
+    if (!mask) return nullptr;
+    require(mask->size() == static_cast<std::size_t>(bandit_.n_actions()),
+            "a mask has another length");
+    check_mask(mask->data(), bandit_.n_actions());
+    return mask->data();
+  }
+
   template <class Of>
   nb::ndarray<nb::numpy, double> of_rows(const Array2<float>& X, Of&& of) {
     check_contexts(X, bandit_.n_columns());
@@ -494,9 +514,10 @@ class BanditRegressionEngine {
     check_context(x, engine_.n_columns());
     engine_.count_context(x.data());
   }
-  double predict_one(Array1<float> x) const {
+  nb::tuple predict_one(Array1<float> x) const {
     check_context(x, engine_.n_columns());
-    return engine_.predict(x.data());
+    const BanditRegression::Prediction found = engine_.predict(x.data());
+    return nb::make_tuple(found.number, found.by.leaf, found.by.version);
   }
   int direction() { return engine_.direction(); }
   void learn_two(Array1<float> x, double prediction, double below, double above) {
@@ -521,7 +542,7 @@ class BanditRegressionEngine {
     check_contexts(X, engine_.n_columns());
     const std::size_t n = X.shape(0);
     return new_array<double>({n}, [&](double* to) {
-      for (std::size_t i = 0; i < n; ++i) to[i] = engine_.predict(X.data() + i * X.shape(1));
+      for (std::size_t i = 0; i < n; ++i) to[i] = engine_.predict(X.data() + i * X.shape(1)).number;
     });
   }
 
@@ -539,7 +560,7 @@ class BanditRegressionEngine {
       const float* x = X.data() + i * X.shape(1);
       const double target = y.data()[i], delta = engine_.distance();
       engine_.count_context(x);
-      const double prediction = engine_.predict(x);
+      const double prediction = engine_.predict(x).number;
       if (options_.has_two_points) {
         const double above = of(prediction + delta - target),
                      below = of(prediction - delta - target);
@@ -588,7 +609,7 @@ void bind_bandit(nb::module_& m) {
       .def(nb::init<int, int, int, const nb::dict&, std::uint64_t>(), nb::arg("n_columns"),
            nb::arg("n_actions"), nb::arg("height"), nb::arg("options"), nb::arg("seed"))
       .def("decide", &BanditEngine::decide, nb::arg("x"), nb::arg("mask").none(),
-           "An action and its propensity.")
+           "An action, its propensity, the leaf of the context, and the version of the tree.")
       .def("learn", &BanditEngine::learn, nb::arg("x"), nb::arg("action"), nb::arg("reward"),
            nb::arg("propensity"), "Learn from one round whose decision was made here.")
       .def("learn_many", &BanditEngine::learn_many, nb::arg("X"), nb::arg("actions"),
@@ -596,9 +617,12 @@ void bind_bandit(nb::module_& m) {
       .def("replay", &BanditEngine::replay, nb::arg("X"), nb::arg("feedback"),
            nb::arg("masks").none(),
            "Decide and learn, row by row; returns actions, propensities and rewards.")
+      .def("leaves", &BanditEngine::leaves, nb::arg("X"), "Leaves of the contexts (n,).")
       .def("values", &BanditEngine::values, nb::arg("X"), "Expected rewards (n, K).")
       .def("probabilities", &BanditEngine::probabilities, nb::arg("X"), nb::arg("masks").none(),
            "Current probabilities of the actions (n, K).")
+      .def("leaf_probabilities", &BanditEngine::leaf_probabilities, nb::arg("mask").none(),
+           "Current probabilities of the actions in every leaf (leaves, K).")
       .def_prop_ro("n_decided", [](BanditEngine& of) { return of.learner().n_decided(); });
   bind_model(bandit);
   nb::class_<BanditRegressionEngine> regression(
@@ -608,7 +632,8 @@ void bind_bandit(nb::module_& m) {
            nb::arg("height"), nb::arg("options"), nb::arg("seed"))
       .def("count_context", &BanditRegressionEngine::count_context, nb::arg("x"),
            "Update the moments of the columns with a context.")
-      .def("predict_one", &BanditRegressionEngine::predict_one, nb::arg("x"))
+      .def("predict_one", &BanditRegressionEngine::predict_one, nb::arg("x"),
+           "A prediction, the leaf of the context, and the version of the tree.")
       .def("direction", &BanditRegressionEngine::direction,
            "Draw +1 or -1, or with replay also +2 or -2.")
       .def("learn_two", &BanditRegressionEngine::learn_two, nb::arg("x"), nb::arg("prediction"),

@@ -6,6 +6,7 @@ Quantized Gradient Descent. TMLR 2022. [DGT22] Algorithm 1, Eq. (7) and (8).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from hardwood import parameters
+from hardwood.atomic_file import checked_target, whole_file
 from hardwood.bandit import log, trees
 from hardwood.bandit.history import History, name_array
 from hardwood.bandit.online import LARGEST_FEEDBACK, OnlineLearner, finite, warn_if_interrupted
@@ -133,7 +135,8 @@ class DGTBandit(OnlineLearner):
         Returns
         -------
         decision
-            The action, the probability with which it was chosen, and the token for `learn`.
+            The action, the probability with which it was chosen, the token for `learn`, and the
+            leaf and version of the tree that decided. Log all of them.
 
         Raises
         ------
@@ -145,9 +148,9 @@ class DGTBandit(OnlineLearner):
         allowed = None if mask is None else self._allowed(mask)
         row = self._row(x)
         with self._deciding:
-            action, propensity = self._engine.decide(row, allowed)
+            action, propensity, leaf, version = self._engine.decide(row, allowed)
             token = self._open.add((row, action, propensity))
-        return Decision(self.actions_[action], propensity, token)
+        return Decision(self.actions_[action], propensity, token, leaf, version)
 
     def learn(self, token: int, reward: Any = None, *, loss: Any = None) -> None:
         """Learn from the reward of a decision, or from its loss, which is a negative reward.
@@ -247,12 +250,13 @@ class DGTBandit(OnlineLearner):
         taken, propensity, reward = [], [], []
         try:
             for i, row in enumerate(rows):
-                choice = self._engine.decide(row, None if masks is None else masks[i])
-                found = feedback(i, self.actions_[choice[0]])
+                mask = None if masks is None else masks[i]
+                action, chance, *_ = self._engine.decide(row, mask)
+                found = feedback(i, self.actions_[action])
                 reward.append(finite(f"feedback of row {i}", found))
-                taken.append(choice[0])
-                propensity.append(choice[1])
-                self._engine.learn(row, choice[0], reward[i], choice[1])
+                taken.append(action)
+                propensity.append(chance)
+                self._engine.learn(row, action, reward[i], chance)
         except KeyboardInterrupt:
             warn_if_interrupted(len(propensity), len(rows))
         n = len(propensity)
@@ -260,6 +264,12 @@ class DGTBandit(OnlineLearner):
         return History(self._labels[done], np.array(propensity), np.array(reward[:n]))
 
     # Predictions
+
+    def apply(self, X: Any) -> np.ndarray:
+        """Return the leaf of every context in the current tree, (n,), numbered as in `Decision`."""
+        rows = self._started().rows(X)
+        leaves: np.ndarray = self._engine.leaves(rows)
+        return leaves
 
     def action_values(self, X: Any) -> np.ndarray:
         """Return the expected reward of every action, (n, K)."""
@@ -294,6 +304,45 @@ class DGTBandit(OnlineLearner):
     def policy(self) -> ObliqueTree:
         """Return the current tree of best actions: a classification, simplified."""
         return trees.policy_tree(self.tree_, self.actions_)
+
+    def to_rules(
+        self, path: str | os.PathLike[str] | None = None, *, confidence: float = 0.95
+    ) -> str:
+        """Write the current policy as a list of rules that any program can evaluate: JSON.
+
+        Parameters
+        ----------
+        path
+            File to write; None only returns the text.
+        confidence
+            Confidence level of the intervals of observed rewards.
+
+        Returns
+        -------
+        text
+            The rules in order, one for each leaf: its number as in `Decision`, its conditions, for
+            each action the probability with which `decide` would take it now and its expected
+            reward, and what was observed: the number of stored rounds with this action in this
+            leaf, their mean reward, and its interval. "version" is that of the tree.
+
+        Notes
+        -----
+        Decisions made later may follow newer rules: compare their ``version``. With
+        ``method="paper"`` no rounds are stored, so nothing is observed.
+        """
+        from hardwood.bandit import rules
+
+        parameters.real("confidence", confidence, 0, 1, open_low=True)
+        if path is not None:
+            checked_target(path, what="rules", example="policy.json")
+        contexts = self._started()
+        with self._learning:
+            leaves = rules.PolicyLeaves.of(self._engine)
+        text = rules.policy_rules(leaves, contexts, self.actions_, confidence)
+        if path is not None:
+            with whole_file(path) as stream:
+                stream.write(text.encode())
+        return text
 
     # Arguments
 

@@ -137,7 +137,7 @@ class DGTBanditRegressor(OnlineLearner):
         delta = self._distance
         with self._deciding:
             self._engine.count_context(row)
-            prediction = self._engine.predict_one(row)
+            prediction, leaf, version = self._engine.predict_one(row)
             if self._has_two_points:
                 action: Any = (prediction - delta, prediction + delta)
                 direction, propensity = 1, 1.0
@@ -146,7 +146,7 @@ class DGTBanditRegressor(OnlineLearner):
                 action = prediction + delta * direction
             # The direction implies the propensity, so the prediction is stored in its place.
             token = self._open.add((row, direction, prediction))
-        return Decision(action, propensity, token)
+        return Decision(action, propensity, token, leaf, version)
 
     def learn(self, token: int, loss: Any = None, *, losses: Any = None) -> None:
         """Learn from the ``loss`` of the number tried, or the ``losses=(below, above)`` of two.
@@ -230,7 +230,7 @@ class DGTBanditRegressor(OnlineLearner):
         delta = self._distance
         for i, row in enumerate(rows):
             self._engine.count_context(row)
-            prediction = self._engine.predict_one(row)
+            prediction, *_ = self._engine.predict_one(row)
             with self._deciding:
                 direction = 1 if self._has_two_points else self._engine.direction()
             steps = np.array([-1.0, 1.0] if self._has_two_points else [float(direction)])

@@ -36,7 +36,7 @@ ARRAYS = {
 
 
 class Decision(NamedTuple):
-    """An action, its propensity, and the token to report its reward with.
+    """An action, its propensity, the token to report its reward with, and what it was decided by.
 
     Parameters
     ----------
@@ -48,11 +48,18 @@ class Decision(NamedTuple):
     token
         The argument of ``learn`` that identifies this decision: an integer, which JSON or a
         database can store.
+    leaf
+        Number of the leaf that the context reached, counted from the left of a perfect tree of
+        depth ``max_depth``. None for a baseline without a tree.
+    version
+        Version of the tree that decided: the number of rounds that it was learned from.
     """
 
     action: Any
     propensity: float
     token: int
+    leaf: int | None = None
+    version: int | None = None
 
 
 class OpenDecisions:

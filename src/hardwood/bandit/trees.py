@@ -48,6 +48,12 @@ def value_tree(parts: Parts, contexts: Contexts, names: Sequence[str] | None) ->
     ).simplify()
 
 
+def numbered_tree(parts: Parts, contexts: Contexts) -> ObliqueTree:
+    """Return the tree whose output is the number of the leaf, as `Decision` counts leaves."""
+    numbers = np.arange(len(parts["values"]), dtype=np.float64)[:, None]
+    return value_tree({**parts, "values": numbers}, contexts, None)
+
+
 def policy_tree(values: ObliqueTree, actions: Sequence[Label]) -> ObliqueTree:
     """Return the tree that classifies the best action (the first of equal ones), simplified."""
     best = np.argmax(values.values, axis=1)

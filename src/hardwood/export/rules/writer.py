@@ -9,38 +9,25 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from hardwood import __version__
-from hardwood.errors import ExportError
-from hardwood.export.conditions import (
-    Always,
-    Condition,
-    Levels,
-    Linear,
-    Missing,
-    Threshold,
-    conditions_of,
-    leaf_sums,
-)
+from hardwood.export.conditions import Linear, conditions_of, leaf_sums
 from hardwood.export.exported import ExportedText, check_path, exported
 from hardwood.export.expressions import joined
 from hardwood.export.names import comment, quoted
 from hardwood.export.plan import Plan, plan_of
 from hardwood.export.probes import Probes
+from hardwood.export.rules.paths import LeafPath, Numbers, check_size, leaf_paths
 from hardwood.export.rules.reader import read_predictions
 from hardwood.export.verify import FLOAT_VALUES, Check, measured, verified
 from hardwood.model import ObliqueTree
 from hardwood.show.text import count_text
-from hardwood.table import Schema
 from hardwood.table.feature import Level
 from hardwood.text.numbers import format_digits, format_quantity, plural
 from hardwood.text.terms import exact_sum
 
-MAX_CONDITIONS = 500_000  # on all paths together; a rule repeats those of its path
 _FAR = 1e4  # centers this many standard deviations from 0 are subtracted within a sum
 
 
@@ -95,21 +82,9 @@ def to_rules(
         raise ValueError(f"digits must be at least 1, or None for all; got {digits}")
     check_path(path, "model.txt")
     plan = plan_of(model)
-    _check_size(plan)
+    check_size(plan)
     text = _RulesWriter(plan, digits).text()
     return exported(ExportedText(text), _check(Probes.of(plan, data), text, digits), path)
-
-
-def _check_size(plan: Plan) -> None:
-    depths = (tree.node_depths[tree.n_splits :] for tree in plan.model.hard_trees)
-    n_conditions = sum(int(of_leaves.sum()) for of_leaves in depths)
-    if n_conditions > MAX_CONDITIONS:
-        raise ExportError(
-            f"the rules would repeat {n_conditions:,} conditions, because there is one rule for "
-            f"each of {plan.model.n_leaves:,} leaves and the tree is {plan.model.depth:,} splits "
-            f"deep; at most {MAX_CONDITIONS:,} are written. Prune the model, or export it to "
-            "Python, SQL, C or JSON, which write each split once"
-        )
 
 
 def _check(probes: Probes, text: str, digits: int | None) -> Check:
@@ -119,74 +94,6 @@ def _check(probes: Probes, text: str, digits: int | None) -> Check:
     if digits is not None:
         return measured(probes, found, target="rules", method=f"{method}, of {digits} digits")
     return verified(probes, found, target="rules", method=method, precision=FLOAT_VALUES)
-
-
-@dataclass
-class _Numbers:
-    """Conditions of a path on one number: bounds, each inclusive or not, and missing values."""
-
-    low: float = -math.inf
-    low_in: bool = False
-    high: float = math.inf
-    high_in: bool = False
-    present: bool = True
-    missing: bool = True
-
-    def above(self, value: float, belongs: bool) -> None:
-        if (value, not belongs) > (self.low, not self.low_in):
-            self.low, self.low_in = value, belongs
-
-    def below(self, value: float, belongs: bool) -> None:
-        if (value, belongs) < (self.high, self.high_in):
-            self.high, self.high_in = value, belongs
-
-    @property
-    def is_empty(self) -> bool:
-        closed = self.low_in and self.high_in
-        some = self.present and (self.low < self.high or (self.low == self.high and closed))
-        return not some and not self.missing
-
-
-@dataclass
-class _LeafPath:
-    """Conditions for reaching a leaf; all conditions on one feature are merged."""
-
-    never: bool = False
-    numbers: dict[int, _Numbers] = field(default_factory=dict)
-    levels: dict[int, tuple[set[int], bool]] = field(default_factory=dict)
-    sums: list[tuple[Linear, bool]] = field(default_factory=list)
-
-    def add(self, condition: Condition, right: bool, schema: Schema) -> None:
-        if isinstance(condition, Always):
-            self.never |= condition.right != right
-        elif isinstance(condition, Linear):
-            self.sums.append((condition, right))
-        elif isinstance(condition, Levels):
-            self._add_levels(condition, right, len(schema.features[condition.feature].levels))
-        else:
-            self._add_number(condition, right)
-
-    def _add_levels(self, condition: Levels, right: bool, n_levels: int) -> None:
-        allowed = set(condition.right) if right else set(range(n_levels)) - condition.right
-        known, missing = self.levels.get(condition.feature, (set(range(n_levels)), True))
-        missing = missing and condition.missing_right == right
-        self.levels[condition.feature] = (known & allowed, missing)
-        self.never |= not known & allowed and not missing
-
-    def _add_number(self, condition: Threshold | Missing, right: bool) -> None:
-        numbers = self.numbers.setdefault(condition.feature, _Numbers())
-        if isinstance(condition, Missing):
-            is_missing = condition.right_if_missing == right
-            numbers.present &= not is_missing
-            numbers.missing &= is_missing
-        else:
-            numbers.missing &= condition.missing_right == right
-            rising = condition.relation == ">="
-            if rising == right:
-                numbers.above(condition.value, right)
-            else:
-                numbers.below(condition.value, right)
-        self.never |= numbers.is_empty
 
 
 class _RulesWriter:
@@ -238,7 +145,7 @@ class _RulesWriter:
         planned, tree = self.plan.trees[t], self.trees[t]
         conditions = conditions_of(planned, self.plan.encoding)
         sums = leaf_sums(planned, self.plan.encoding)
-        paths = _paths(conditions, planned.children, planned.root, self.plan.schema)
+        paths = leaf_paths(conditions, planned.children, planned.root, self.plan.schema)
         rules = []
         for i, (leaf, path) in enumerate(paths):
             lines = self._condition_lines(path)
@@ -247,7 +154,7 @@ class _RulesWriter:
             rules.append("".join([f"rule {i + 1}: leaf {leaf}\n", *(f"  {w}\n" for w in words)]))
         return rules
 
-    def _condition_lines(self, path: _LeafPath) -> list[str]:
+    def _condition_lines(self, path: LeafPath) -> list[str]:
         if path.never:
             return ["never"]
         lines = [self._number(j, numbers) for j, numbers in sorted(path.numbers.items())]
@@ -255,7 +162,7 @@ class _RulesWriter:
         lines += [self._inequality(linear, right) for linear, right in path.sums]
         return [line for line in lines if line]
 
-    def _number(self, j: int, numbers: _Numbers) -> str:
+    def _number(self, j: int, numbers: Numbers) -> str:
         name = self.names[j]
         if not numbers.present:
             return f"{name} is missing"
@@ -382,34 +289,6 @@ class _Term:
 
     def text(self, sign: float) -> str:
         return f"{format_digits(sign * self.weight, None)}*{self.name}"
-
-
-def _paths(
-    conditions: list[Condition], children: np.ndarray, root: int, schema: Schema
-) -> list[tuple[int, _LeafPath]]:
-    """Return the leaves from left to right, each with its path."""
-    found: list[tuple[int, _LeafPath]] = []
-    todo: list[tuple[int, tuple[Any, ...]]] = [(root, ())]
-    while todo:
-        node, steps = todo.pop()
-        if node < 0:
-            path = _LeafPath()
-            for split, right in _unlinked(steps):
-                path.add(conditions[split], right, schema)
-            found.append((~node, path))
-            continue
-        left, right = children[node].tolist()
-        todo += [(right, (steps, node, True)), (left, (steps, node, False))]
-    return found
-
-
-def _unlinked(steps: tuple[Any, ...]) -> list[tuple[int, bool]]:
-    """Turn linked steps, which share their first part, into a list from the root."""
-    path = []
-    while steps:
-        steps, node, right = steps
-        path.append((node, right))
-    return path[::-1]
 
 
 def _how_to_combine(plan: Plan) -> list[str]:

@@ -118,7 +118,9 @@ def from_tree(
     -------
     layer
         ``layer(x)`` is what the tree predicts for the rows of ``x`` in raw units, or its
-        scores; ``layer.to_tree(schema=tree.schema, ...)`` is the reverse.
+        scores; ``layer.to_tree(schema=tree.schema, ...)`` is the reverse. A layer has no weights
+        of classes; where the tree has them, give the new tree
+        ``.replace(decision_weights=tree.decision_weights)``.
     """
     from hardwood.model import ObliqueTree
 

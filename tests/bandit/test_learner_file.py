@@ -317,6 +317,8 @@ def test_a_header_cannot_request_more_memory_than_the_file_has():
         ("first_moment", 3.4e38, "engine.first_moment contradicts engine.second_moment"),
         ("first_moment", np.nan, "'first_moment' of the state must"),
         ("parameters", 3.4e38, r"engine.parameters must lie within 1e\+30"),
+        ("rewards_seen", [0.0, 0.0, -np.inf, 1.0, 0.0, 1.0], "engine.rewards_seen must lie within"),
+        ("rewards_seen", [0.0, 0.0, 0.0, 1e200, 0.0, 1.0], "engine.rewards_seen must lie within"),
         ("propensities", 0.0, "a propensity is not in"),
         ("rewards_seen", [0.0, 0.0, 0.0, 1.0, 0.0, -1.0], "scale of rewards in the state"),
         ("counters", 0, "next_look|scale of rewards|more rounds"),
@@ -343,6 +345,10 @@ def test_tokens_that_were_not_issued_are_refused():
     bandit = small_bandit()
     next_token = bandit.decide(NUMBERS[0]).token + 1
     check_forged_array("open.token", next_token, "was not issued in its life", all_of(bandit))
+
+
+def test_layers_whose_product_is_too_large_are_refused():
+    check_forged_array("engine.layers", 1e20, "engine.parameters must", CONTENTS["two points"])
 
 
 def check_forged_array(name, value, words, content=CONTENTS["replay"]):

@@ -46,6 +46,8 @@ _MOST_WEIGHT = 1e30
 # 0.999)) = 7.3 with the decays of Adam, by the inequality of Cauchy and Schwarz.
 _MOST_RATIO = 8.0
 _LEAST_GRADIENT = 1e-15  # the squares of smaller ones may vanish
+_SEEN = {"rewards_seen", "targets_seen", "costs_seen"}
+_MOST_SEEN = 1e150  # in size: squares are float64
 _CODES = {dtype: code for code, dtype in container.DTYPES.items()}
 
 _Kind = TypeVar("_Kind", bound=OnlineLearner)
@@ -236,21 +238,25 @@ def _engine_of(learner: OnlineLearner, arrays: Mapping[str, np.ndarray]) -> Any:
             f"a tree with max_depth {learner.max_depth}, {n_columns} columns and {n_outputs} "
             "outputs"
         )
-    _check_steps(state)
     engine = learner._new_engine(n_columns, contexts.column_order())
     engine.set_state(state)
+    _check_state(engine.state())
     return engine
 
 
-def _check_steps(state: Mapping[str, np.ndarray]) -> None:
-    """Check that neither a weight nor the next step is larger than learning makes it."""
-    if not (np.abs(state["parameters"]) <= _MOST_WEIGHT).all():
+def _check_state(state: Mapping[str, np.ndarray]) -> None:
+    """Check that what the engine has computed and will compute is as small as learning makes it."""
+    if not (np.abs(state["parameters"]) <= _MOST_WEIGHT).all():  # products of layers, if it has any
         raise ValueError(f"engine.parameters must lie within {_MOST_WEIGHT:g}")
-    first, second = state["first_moment"], state["second_moment"]
-    with np.errstate(invalid="ignore"):  # the engine refuses what is not finite, or negative
-        most = _MOST_RATIO * np.sqrt(second) + _LEAST_GRADIENT
-    if first.shape == second.shape and (np.abs(first) > most).any():
+    most = _MOST_RATIO * np.sqrt(state["second_moment"]) + _LEAST_GRADIENT
+    if most.size and (np.abs(state["first_moment"]) > most).any():
         raise ValueError(
             "engine.first_moment contradicts engine.second_moment: a mean of gradients exceeds "
             f"{_MOST_RATIO:g} times the root of the mean of their squares"
         )
+    for name in _SEEN & state.keys():
+        lowest, highest = state[name][2:4]  # infinities of the other signs: none was seen
+        if not (lowest >= -_MOST_SEEN and highest <= _MOST_SEEN):
+            raise ValueError(
+                f"engine.{name} must lie within {_MOST_SEEN:g}, not from {lowest:g} to {highest:g}"
+            )

@@ -30,6 +30,7 @@ _PARENT_L2 = (30.0, 3.0, 300.0)
 _GROWTHS: tuple[GrowthKind, ...] = ("linear", "constant")
 _LINEAR_SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16)
 _CONSTANT_SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64, 96, 128)
+_LEAVES_BEYOND = 2  # times the leaves of the best tree on the first fold: what may be better yet
 _MOST_SETTINGS = 2  # that are tried on all folds
 _LEVEL_GROUPS = (2, 3, 4, 6)
 _LEAST_ROWS = 20  # at a leaf with a linear model, and
@@ -190,17 +191,18 @@ class LinearSearch:
 
     def _best_settings(self, learners: Sequence[LinearTree]) -> Iterator[Setting]:
         """Try learners on the first fold, and the best of them on all folds."""
-        if len(self.folds) == 1:
-            yield from map(self._tried, learners)
-            return
         looks: list[Setting] = []
         for learner in learners:
-            looks.append(self._looked_at(learner, self.folds[:1]))
-            if self._is_late or not self._has_time():
+            looks.append(self._looked_at(_limited(learner, looks), self.folds[:1]))
+            if len(self.folds) == 1:
+                yield looks[-1]
+            elif self._is_late or not self._has_time():
                 break
+        if len(self.folds) == 1:
+            return
         looks.sort(key=lambda setting: float(setting.best.losses.mean()))
         for look in looks[:_MOST_SETTINGS]:
-            yield self._tried(look.learner, look)
+            yield self._tried(_limited(look.learner, [look]), look)
 
     @property
     def _can_afford_linear_leaves(self) -> bool:
@@ -285,3 +287,12 @@ class LinearSearch:
             for key, parts in losses.items()
             if len(parts) == len(growths)
         )
+
+
+def _limited(learner: LinearTree, looks: Sequence[Setting]) -> LinearTree:
+    """Limit the leaves to a few times those of the best trees so far; larger ones are worse."""
+    if not looks:
+        return learner
+    enough = _LEAVES_BEYOND * max(look.best.n_leaves for look in looks)
+    most = min((size for size in _LINEAR_SIZES if size >= enough), default=learner.max_leaves)
+    return replace(learner, max_leaves=min(learner.max_leaves, most))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 import warnings
 
@@ -307,6 +308,19 @@ def test_a_good_teacher_is_used():
     report = short(max_trials=12).fit(X, y).fit_report_
     assert report.teacher.startswith("Teacher: 3 neural networks, D2 of log loss 0.8")
     assert any("distilled" in trial.candidate for trial in report.trials)
+
+
+def test_splits_lose_features_while_the_score_stays():
+    X = np.random.default_rng(0).normal(size=(600, 8))
+    y = X[:, 0] + X[:, 1] > 0
+    trials = short(max_depth=1, teacher=None).fit(X, y).fit_report_.trials
+    limited = [trial for trial in trials if "at most" in trial.candidate]
+    most = [int(re.search(r"at most (\d+)", trial.candidate)[1]) for trial in limited]
+    first = most.index(1) + 1
+    assert most[:first] == [4, 2, 1]  # before restarts
+    dense = next(t.validation_score for t in trials if t.candidate.startswith("TAO"))
+    assert limited[1].validation_score > dense - 0.01
+    assert not limited[2].validation_score > dense - 0.3  # one feature says little
 
 
 class Wrong(TreeClassifier):

@@ -20,6 +20,7 @@ from hardwood.model import ObliqueTree
 from hardwood.progress import Progress
 from hardwood.search.augment import Augmentation
 from hardwood.search.distill import Teacher, distillation_task
+from hardwood.text.numbers import plural
 
 Start = Literal["axis", "co2", "reinforced"]
 Kind: TypeAlias = tuple[Start, bool, bool]
@@ -88,6 +89,9 @@ class Candidate:
             parts.append(f"restart {self.seed}")
         if self.tao is not None:
             parts.append(f"l1 {self.tao.l1:g}, l2 {self.tao.l2:g}")
+            most = self.tao.max_features_per_split
+            if most is not None:
+                parts.append(f"at most {plural(most, 'feature')} per split")
         if self.augmentation is not None:
             rows, noise = self.augmentation.rows_per_row, self.augmentation.noise
             parts.append(f"distilled {rows:g}x, noise {noise:g}")

@@ -416,6 +416,7 @@ class TreeSearch:
             yield from self._distilled(augmentation)
             yield from self._further(further)
         yield from self._oblique(augmentation)
+        yield from self._sparse()
         if self.full_task is None:
             yield from self._rounds()
 
@@ -473,6 +474,23 @@ class TreeSearch:
             if self._is_promising(augmentation):
                 tao = self._ranked[0].candidate.tao or self.limits.tao()
                 yield Candidate("co2", depth, tao, augmentation)
+
+    def _sparse(self) -> Iterator[Candidate]:
+        """TAO with fewer and fewer features per split, while they are about as good as all."""
+        refined = [each for each in self._ranked if each.candidate.tao is not None]
+        if self.limits.max_features_per_split is not None or not refined:
+            return
+        best, n_features = refined[0], len(self.task.schema.features) // 2
+        tao = best.candidate.tao
+        assert tao is not None
+        lowest = best.score - _TOLERANCE * self._standard_error(best.best)
+        while n_features >= 1:
+            few = replace(tao, max_features_per_split=n_features)
+            candidate = replace(best.candidate, tao=few)
+            yield candidate
+            if candidate not in self.groups or self.groups[candidate].score < lowest:
+                return
+            n_features //= 2
 
     def _is_promising(self, augmentation: Augmentation | None) -> bool:
         """Whether TAO from axis-aligned trees is within the tolerance of the best score."""

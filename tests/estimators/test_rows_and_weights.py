@@ -246,3 +246,19 @@ def test_rows_beside_far_larger_weights_are_left_out(Tree):
     all_rows = Tree(**options).fit(X, y, sample_weight=weight)
     heavy = Tree(**options).fit(X[:20], y[:20], sample_weight=weight[:20])
     assert all_rows.tree_ == heavy.tree_
+
+
+@pytest.mark.parametrize("Classifier", [DGTClassifier, TAOClassifier, TreeClassifier])
+def test_a_class_of_negligible_weight_counts_as_one_of_weight_0(Classifier):
+    X, _ = mixed_table(90)
+    y = np.arange(90) % 3
+    options = {"max_depth": 2, "random_state": 0}
+    if Classifier is TreeClassifier:
+        options |= {"time_limit": None, "max_trials": 2}
+    expected = Classifier(**options, class_weight={0: 1, 1: 0, 2: 1}).fit(X, y)
+    found = Classifier(**options, class_weight={0: 1, 1: 1e-300, 2: 1}).fit(X, y)
+    np.testing.assert_array_equal(found.predict_proba(X), expected.predict_proba(X))
+    light = np.where(y == 2, 1e-20, 1.0)
+    product = Classifier(**options, class_weight={0: 1, 1: 0, 2: 1e-20})
+    with pytest.raises(ValueError, match=r"2 classes.* times the largest counts as 0"):
+        product.fit(X, y, sample_weight=light)

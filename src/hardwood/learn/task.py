@@ -19,7 +19,13 @@ from hardwood.table.canonical_rows import Matrix, Rows, canonical_rows
 from hardwood.table.split import validation_part
 from hardwood.table.statistics import column_statistics
 from hardwood.table.target import class_target, has_several_labels, label_target, number_target
-from hardwood.table.weights import WEIGHTS_THAT_COUNT, class_weights, label_weights, row_weights
+from hardwood.table.weights import (
+    WEIGHTS_THAT_COUNT,
+    class_weights,
+    label_weights,
+    row_weights,
+    without_negligible,
+)
 from hardwood.text.numbers import plural
 
 _CHUNK_ROWS = 2**14  # made dense at a time
@@ -136,7 +142,7 @@ class Task:
             raise ValueError(
                 "A classifier needs rows of at least 2 classes, found 1 class among the rows with "
                 f"positive weight: {target.classes[left[0]].item()!r}."
-                + ("" if weight is None else f" {WEIGHTS_THAT_COUNT}")
+                + ("" if weight is None and class_weight is None else f" {WEIGHTS_THAT_COUNT}")
             )
         return task
 
@@ -216,13 +222,15 @@ class Task:
         """
         used = weight
         if factor is not None:
-            used = (factor > 0) * (1.0 if weight is None else weight)
+            own = np.ones(len(target)) if weight is None else weight
+            counts = without_negligible(own / own.max() * (factor / factor.max())) > 0
+            used = np.where(counts, own, 0.0)
         rows = canonical_rows(table.matrix, target, used, levels=table.levels)
         if len(rows) < 2:
             raise ValueError(
                 "Learning needs at least two distinct rows, found n_samples=1: the table has "
                 f"{plural(table.n_rows, 'row')}, and all rows with positive weight are equal."
-                + ("" if weight is None else f" {WEIGHTS_THAT_COUNT}")
+                + ("" if used is None else f" {WEIGHTS_THAT_COUNT}")
             )
         # At most 1, so that no sum overflows.
         largest = rows.weight.max()

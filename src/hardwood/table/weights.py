@@ -54,6 +54,11 @@ def row_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
                 f"sample_weight adds up to infinity (the largest is {weight.max():g}). "
                 "Divide all weights by that."
             )
+    return without_negligible(weight)
+
+
+def without_negligible(weight: np.ndarray) -> np.ndarray:
+    """Return weights (n,) with 0 for those that float32 cannot hold beside the largest one."""
     return np.where(weight < _NEGLIGIBLE * weight.max(), 0.0, weight)
 
 

@@ -39,7 +39,7 @@ _LEAST_CONSTANT_ROWS = 5
 # A single linear leaf may take this part of the time limit, by a rough estimate; of ten minutes
 # where there is no limit.
 _ROOT_SHARE = 0.25
-_LINEAR_SHARE = 0.3  # of the time limit: after it no further setting begins
+_LINEAR_SHARE = 0.5  # of the time limit: after it no further setting begins
 _PATIENT_SECONDS = 600.0
 _NEWTON_STEPS = 8
 _OPERATIONS_PER_SECOND = 2e9
@@ -69,6 +69,11 @@ class Setting:
     def best(self) -> SizedTree:
         """The size with the smallest mean loss, of rows that count the same."""
         return min(self.trees, key=lambda tree: float(tree.losses.mean()))
+
+    @property
+    def is_grown(self) -> bool:
+        """Whether it has trees with linear leaves, not only a linear model."""
+        return self.learner.max_terms != 0 and self.learner.max_leaves > 1
 
     def __str__(self) -> str:
         return str(self.learner)
@@ -123,7 +128,8 @@ class LinearSearch:
         """Try settings until the time is up, or the callback says so."""
         for setting in self._tried_settings():
             self.settings.append(setting)
-            if on_setting(setting) or self._is_late or not self._has_time():
+            is_late = self._is_late and setting.is_grown
+            if on_setting(setting) or is_late or not self._has_time():
                 return
 
     @property
@@ -216,15 +222,16 @@ class LinearSearch:
         return seconds <= _ROOT_SHARE * min(self.run.clock.limit, _PATIENT_SECONDS)
 
     def _best_root(self, leaf: LinearTree) -> Setting:
-        """Choose the penalty of a single linear leaf on the first fold."""
+        """Choose the penalty of a single linear leaf on the first fold, by models of most terms."""
+        most = self._terms(leaf)[-2:]
         looks: list[Setting] = []
         for l2 in _LEAF_L2:
-            looks.append(self._looked_at(replace(leaf, leaf_l2=l2), self.folds[:1]))
-            if not self.run.clock.has(self._longest * len(self.folds)):  # a look, and other folds
+            looks.append(self._looked_at(replace(leaf, leaf_l2=l2), self.folds[:1], most))
+            if not self.run.clock.has(self._longest * len(self.folds)):  # a look, and all folds
                 break
         best = min(looks, key=lambda setting: float(setting.best.losses.mean()))
-        whole = self._tried(best.learner, best) if len(self.folds) > 1 else best
-        return replace(whole, seconds=whole.seconds + sum(s.seconds for s in looks if s != best))
+        whole = self._tried(best.learner)
+        return replace(whole, seconds=whole.seconds + sum(look.seconds for look in looks))
 
     def _most(self, sizes: Sequence[int]) -> int:
         return max(sizes) if self.max_leaves is None else min(max(sizes), self.max_leaves)
@@ -259,11 +266,17 @@ class LinearSearch:
         )
         return Setting(learner, trees, look.seconds + rest.seconds, (*look.growths, *rest.growths))
 
-    def _looked_at(self, learner: LinearTree, folds: Sequence[Task]) -> Setting:
+    def _looked_at(
+        self,
+        learner: LinearTree,
+        folds: Sequence[Task],
+        terms: Sequence[int | None] | None = None,
+    ) -> Setting:
         begun = self.run.clock.spent
         sizes = _CONSTANT_SIZES if learner.max_terms == 0 else _LINEAR_SIZES
         wanted = {min(size, learner.max_leaves) for size in sizes} | {learner.max_leaves}
-        growths = [learner.grow(task, self.run, self._terms(learner)) for task in folds]
+        terms = terms or self._terms(learner)
+        growths = [learner.grow(task, self.run, terms) for task in folds]
         kind: TreeKind = "constant" if learner.max_terms == 0 else "linear"
         trees = self._measured(growths, wanted, kind)
         seconds = self.run.clock.spent - begun

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -36,6 +36,8 @@ class Node:
         The best split, and what it gains; 0 and None without one.
     children
         () for a leaf.
+    sizes
+        How many different coefficients a reader sees, for each number of terms once asked for.
     """
 
     rows: np.ndarray
@@ -47,6 +49,7 @@ class Node:
     gain: float = 0.0
     split: NodeSplit | None = None
     children: tuple[Node, ...] = ()
+    sizes: dict[int | None, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,7 @@ class Growth:
             model = node.models[terms]
             models = {terms: with_level_groups(model, self.categories, node.excluded, n_groups)}
             children = tuple(copied(child) for child in node.children)
-            copies[id(node)] = replace(node, models=models, children=children)
+            copies[id(node)] = replace(node, models=models, children=children, sizes={})
             return copies[id(node)]
 
         root = copied(self.root)
@@ -138,16 +141,20 @@ class Growth:
         models = [leaf.models[terms] for leaf in leaves]
         used = [np.flatnonzero(model[:, :-1].any(axis=0)) for model in models]
         most = max(len(np.unique(feature[columns])) for columns in used)
-        n_coefficients = sum(self._n_coefficients(scores) for model in models for scores in model)
+        n_coefficients = sum(self._n_coefficients(leaf, terms) for leaf in leaves)
         n_constants = len(leaves) * len(models[0])
         return max(most, min(len(splits), 1)), float(len(splits)) + n_coefficients + n_constants
 
-    def _n_coefficients(self, scores: np.ndarray) -> int:
-        same = sum(
-            np.count_nonzero(own) - len(np.unique(own[own != 0]))
-            for own in (scores[category.columns] for category in self.categories)
-        )
-        return int(np.count_nonzero(scores[:-1]) - same)
+    def _n_coefficients(self, node: Node, terms: int | None) -> int:
+        if terms not in node.sizes:
+            A = node.models[terms][:, :-1]
+            same = sum(
+                np.count_nonzero(own) - len(set(own[own != 0].tolist()))
+                for category in self.categories
+                for own in A[:, category.columns]
+            )
+            node.sizes[terms] = int(np.count_nonzero(A) - same)
+        return node.sizes[terms]
 
     def _nodes(self, n_leaves: int) -> tuple[list[Node], list[Node]]:
         """Return the splits and the leaves of the tree after the first splits."""

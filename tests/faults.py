@@ -137,8 +137,8 @@ FAULTS = (
     Fault(
         "explain: the base is a sum",
         f"{PYTHON}/explain/shapley.py",
-        "base = _mean(_predictions(found, packed, others, n_jobs))",
-        "base = len(others) * _mean(_predictions(found, packed, others, n_jobs))",
+        "base = mean_of_rows(_predictions(found, packed, others, n_jobs))",
+        "base = len(others) * mean_of_rows(_predictions(found, packed, others, n_jobs))",
         ("tests/unit/explain/test_shapley.py",),
     ),
     Fault(

@@ -100,7 +100,7 @@ def test_the_share_of_actions_is_their_propensity():
     options = BanditParameters(method="paper").for_engine(1, K)
     engine = _native.BanditEngine(1, K, 1, options, 3)
     x = np.ones(1, np.float32)
-    drawn = [engine.decide(x, None) for _ in range(n)]
+    drawn = [engine.decide(x, None)[:2] for _ in range(n)]
     actions, p = np.array([a for a, _ in drawn]), engine.probabilities(x[None, :], None)[0]
     for k in range(K):
         assert {q for a, q in drawn if a == k} == {p[k]}

@@ -77,6 +77,7 @@ WRITERS: dict[tuple[str, str], Callable[[Path], Any]] = {
         path
     ),
     ("hardwood.bandit.online.OnlineLearner.save", "m.hardwood"): lambda path: bandit().save(path),
+    ("hardwood.bandit.policy.DGTBandit.to_rules", "m.json"): lambda path: bandit().to_rules(path),
     ("hardwood.bandit.file.save", "m.hardwood"): lambda path: importlib.import_module(
         "hardwood.bandit.file"
     ).save(bandit(), path),

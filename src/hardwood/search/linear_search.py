@@ -70,6 +70,10 @@ class Setting:
         """The size with the smallest mean loss, of rows that count the same."""
         return min(self.trees, key=lambda tree: float(tree.losses.mean()))
 
+    def best_with(self, terms: Collection[int | None]) -> float:
+        """Return the smallest mean loss of the trees with one of these numbers of terms."""
+        return min(float(tree.losses.mean()) for tree in self.trees if tree.terms in terms)
+
     @property
     def is_grown(self) -> bool:
         """Whether it has trees with linear leaves, not only a linear model."""
@@ -222,16 +226,22 @@ class LinearSearch:
         return seconds <= _ROOT_SHARE * min(self.run.clock.limit, _PATIENT_SECONDS)
 
     def _best_root(self, leaf: LinearTree) -> Setting:
-        """Choose the penalty of a single linear leaf on the first fold, by models of most terms."""
+        """Choose the penalty of a single linear leaf on the first fold, by models of most terms.
+
+        The first penalty is often the best: it has models of all terms from the start.
+        """
         most = self._terms(leaf)[-2:]
-        looks: list[Setting] = []
-        for l2 in _LEAF_L2:
-            looks.append(self._looked_at(replace(leaf, leaf_l2=l2), self.folds[:1], most))
+        first, *others = _LEAF_L2
+        looks = [self._looked_at(replace(leaf, leaf_l2=first), self.folds[:1])]
+        for l2 in others:
             if not self.run.clock.has(self._longest * len(self.folds)):  # a look, and all folds
                 break
-        best = min(looks, key=lambda setting: float(setting.best.losses.mean()))
-        whole = self._tried(best.learner)
-        return replace(whole, seconds=whole.seconds + sum(look.seconds for look in looks))
+            looks.append(self._looked_at(replace(leaf, leaf_l2=l2), self.folds[:1], most))
+        best = min(looks, key=lambda look: look.best_with(most))
+        reused = best if best is looks[0] else None
+        whole = self._tried(best.learner, reused)
+        further = sum(look.seconds for look in looks if look is not reused)
+        return replace(whole, seconds=whole.seconds + further)
 
     def _most(self, sizes: Sequence[int]) -> int:
         return max(sizes) if self.max_leaves is None else min(max(sizes), self.max_leaves)
@@ -257,6 +267,8 @@ class LinearSearch:
         """Measure a learner on all folds; a look has the first of them."""
         if look is None:
             return self._looked_at(learner, self.folds)
+        if len(self.folds) == 1:
+            return look
         rest = self._looked_at(learner, self.folds[1:])
         of_first = {(tree.n_leaves, tree.terms): tree for tree in look.trees}
         trees = tuple(

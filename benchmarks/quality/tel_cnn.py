@@ -1,7 +1,7 @@
 """Table 4 of the TEL paper: dense layers or trees at the end of a CNN, on MNIST and Fashion-MNIST.
 
-    python -m benchmarks.quality.tel_cnn --data FOLDER [--names mnist] [--draws 96] [--seeds 5]
-        [--by loss] [--workers 6] [--out FOLDER] [--quick]
+    python -m benchmarks.quality.tel_cnn --data FOLDER [--networks printed] [--names mnist]
+        [--draws 96] [--seeds 5] [--by loss] [--workers 6] [--out FOLDER] [--quick]
 
 FOLDER holds ``mnist.npz`` and ``fashion_mnist.npz`` with the official split. Networks are those of
 Appendix D.1: two convolutions of 3 x 3 with f and 2f filters, maximum over 2 x 2, dropout, batch
@@ -16,6 +16,15 @@ on all training rows with ``--seeds`` seeds and scored on the test rows. Every f
 recorded in ``tel_cnn.jsonl`` at once and is not trained again. With ``--by loss``, loss replaces
 accuracy everywhere, and the results are in ``tel_cnn_by_loss.jsonl``. The script needs only torch
 and NumPy, and uses a GPU if there is one.
+
+With ``--networks printed``, the sizes of all layers are those of the paper's table: its numbers of
+parameters, as Keras counts them, belong to one network each in the space of Appendix D.1
+(`PRINTED`), and the script checks that ours have as many. Starts, batch normalization and Adam then
+have the defaults of Keras, and the splits the start and the missing biases of the authors' layer.
+Only the learning rate (0.001 or 0.0001), the batch (64 to 512), the dropout, gamma (0.03 to 1) and
+the number of epochs are chosen: 40 settings with 5 epochs, the best 10 with 25, the best 3 with
+100. On a GPU, convolutions and products of matrices are in TF32. Results are in
+``tel_cnn_printed.jsonl``.
 """
 
 from __future__ import annotations
@@ -27,7 +36,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -44,12 +53,19 @@ N_HELD_OUT = 10_000
 N_CLASSES = 10
 N_WARM_UP = 3  # steps before a step is recorded as a CUDA graph
 RUNGS = ((1, 3), (4, 10), (16, 20))  # one of n draws continues, for this many epochs
+PRINTED_RUNGS = ((1, 5), (4, 25), (12, 100))
 # [TEL20] Table 4: accuracy, loss, parameters.
 PAPER = {
     ("mnist", "dense"): {"accuracy": 0.9926, "loss": 0.03620, "parameters": 5_830_538},
     ("mnist", "tel"): {"accuracy": 0.9930, "loss": 0.03379, "parameters": 699_585},
     ("fashion_mnist", "dense"): {"accuracy": 0.9299, "loss": 0.6930, "parameters": 5_567_882},
     ("fashion_mnist", "tel"): {"accuracy": 0.9297, "loss": 0.3247, "parameters": 699_585},
+}
+# The one network of Appendix D.1 with each number of parameters.
+PRINTED: dict[tuple[str, str], dict[str, Any]] = {
+    ("mnist", "dense"): {"units": [512] * 5},
+    ("fashion_mnist", "dense"): {"units": [512] * 4},
+    **dict.fromkeys(((name, "tel") for name in NAMES), {"units": [64], "depth": 4, "n_trees": 48}),
 }
 Setting = dict[str, Any]
 Entry = dict[str, Any]
@@ -98,6 +114,22 @@ def drawn(name: str, kind: str, draw: int) -> Setting:
     }
 
 
+def drawn_printed(name: str, kind: str, draw: int) -> Setting:
+    """Draw what is not known of the network of Table 4."""
+    random = np.random.default_rng((NAMES.index(name), KINDS.index(kind), draw))
+    setting = {
+        "learning_rate": float(random.choice([1e-3, 1e-4])),
+        "batch_size": int(random.choice([64, 128, 256, 512])),
+        "filters": 32,
+        "dropout": float(random.uniform(0.1, 0.5)),
+        **PRINTED[name, kind],
+        "printed": True,
+    }
+    if kind == "tel":
+        setting["gamma"] = float(10 ** random.uniform(-1.5, 0))
+    return setting
+
+
 def network(kind: str, setting: Setting) -> nn.Sequential:
     f = setting["filters"]
     width = 2 * f * 12 * 12  # 28 - 2 - 2 = 24 on a side, halved
@@ -120,8 +152,34 @@ def network(kind: str, setting: Setting) -> nn.Sequential:
         "n_estimators": setting["n_trees"],
         "max_depth": setting["depth"],
         "gamma": setting["gamma"],
+        "bias": not setting.get("printed", False),
     }
     return nn.Sequential(*layers, TreeEnsembleLayer(width, N_CLASSES, **trees))
+
+
+@torch.no_grad()
+def as_in_keras(model: nn.Sequential) -> None:
+    """Give a network the start and the batch normalization of Keras and of the authors' layer."""
+    for module in model.modules():
+        if isinstance(module, nn.Conv2d | nn.Linear):
+            nn.init.xavier_uniform_(module.weight)
+            nn.init.zeros_(cast("Tensor", module.bias))
+        elif isinstance(module, nn.BatchNorm1d):
+            module.eps, module.momentum = 1e-3, 0.01
+        elif isinstance(module, TreeEnsembleLayer):
+            nn.init.uniform_(module.weight, -0.01, 0.01)
+
+
+def printed_network(name: str, kind: str, setting: Setting) -> nn.Sequential:
+    model = network(kind, setting)
+    as_in_keras(model)
+    found, printed = keras_count(model), PAPER[name, kind]["parameters"]
+    if found != printed:
+        raise ValueError(
+            f"{name}, CNN-{kind}: {found:,} parameters, but the paper has {printed:,}. "
+            "Use the sizes in PRINTED."
+        )
+    return model
 
 
 def batches(n: int, size: int, generator: torch.Generator, device: str) -> Iterator[Tensor]:
@@ -133,7 +191,11 @@ def step_of(model: nn.Module, X: Tensor, y: Tensor, setting: Setting) -> Callabl
     """Return a function that trains on one batch, given its rows."""
     on_gpu = X.is_cuda
     optimizer = torch.optim.Adam(
-        model.parameters(), lr=setting["learning_rate"], fused=on_gpu, capturable=on_gpu
+        model.parameters(),
+        lr=setting["learning_rate"],
+        eps=1e-7 if setting.get("printed", False) else 1e-8,  # Keras: 1e-7
+        fused=on_gpu,
+        capturable=on_gpu,
     )
 
     def step(rows: Tensor) -> None:
@@ -184,6 +246,13 @@ def n_parameters(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
+def keras_count(model: nn.Module) -> int:
+    """Count as Keras does: with the running means and variances, and with gamma as a variable."""
+    buffers = [b.numel() for b in model.buffers() if b.is_floating_point()]
+    n_layers = sum(isinstance(module, TreeEnsembleLayer) for module in model.modules())
+    return n_parameters(model) + sum(buffers) + n_layers
+
+
 class Task(NamedTuple):
     """One network to train, scored on held-out rows or, at the end, on the test rows."""
 
@@ -202,15 +271,23 @@ class Task(NamedTuple):
         return self.name, self.kind, self.number, self.n_passes
 
 
+def made_network(task: Task) -> nn.Sequential:
+    if task.setting.get("printed", False):
+        return printed_network(task.name, task.kind, task.setting)
+    return network(task.kind, task.setting)
+
+
 def result(task: Task) -> tuple[Task, Entry]:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.backends.cudnn.benchmark = True
+    # Convolutions are in TF32 by default.
+    torch.backends.cuda.matmul.allow_tf32 = task.setting.get("printed", False)
     data = parts(task.folder, task.name, device, task.max_rows)
     n = len(data.X) if task.is_final else len(data.X) - min(N_HELD_OUT, len(data.X) // 4)
     seed = task.number if task.is_final else 0
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
-    model = network(task.kind, task.setting).to(device)
+    model = made_network(task).to(device)
     step = step_of(model, data.X[:n], data.y[:n], task.setting)
     test = (data.test_X, data.test_y) if task.is_final else (data.X[n:], data.y[n:])
     start = time.perf_counter()
@@ -269,10 +346,11 @@ def chosen(options: Any, record: Networks, pool: Any, names: list[str]) -> dict[
     keys = [(name, kind) for name in names for kind in KINDS]
     going_on = {key: list(range(options.draws)) for key in keys}
     how = (options.max_rows, options.by)
+    draw_one = drawn_printed if options.networks == "printed" else drawn
     for share, n_passes in options.rungs:
         n_going_on = max(options.draws // share, 1)
         tasks = [
-            Task(options.data, *key, drawn(*key, draw), n_passes, draw, False, *how)
+            Task(options.data, *key, draw_one(*key, draw), n_passes, draw, False, *how)
             for key, draws in going_on.items()
             for draw in draws[:n_going_on]
         ]
@@ -311,14 +389,17 @@ def parsed_options() -> Any:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--names", nargs="+", choices=NAMES, default=list(NAMES))
-    parser.add_argument("--draws", type=int, default=96)
+    parser.add_argument("--networks", choices=("drawn", "printed"), default="drawn")
+    parser.add_argument("--draws", type=int, help="default: 96, of printed networks 40")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--by", choices=("accuracy", "loss"), default="accuracy")
     parser.add_argument("--workers", type=int, default=6, help="networks learned side by side")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--quick", action="store_true", help="few rows and draws, not recorded")
     options = parser.parse_args()
-    options.rungs, options.max_rows = RUNGS, None
+    printed = options.networks == "printed"
+    options.draws = options.draws or (40 if printed else 96)
+    options.rungs, options.max_rows = PRINTED_RUNGS if printed else RUNGS, None
     if options.quick:
         options.draws, options.seeds, options.workers = 2, 1, 1
         options.rungs, options.max_rows = ((1, 1),), 2000
@@ -328,7 +409,12 @@ def parsed_options() -> Any:
 def main() -> None:
     options = parsed_options()
     settings = {"draws": options.draws, "rungs": options.rungs}
-    name = "tel_cnn" if options.by == "accuracy" else f"tel_cnn_by_{options.by}"
+    parts_of_name = ["tel_cnn"]
+    if options.networks == "printed":
+        parts_of_name.append("printed")
+    if options.by != "accuracy":
+        parts_of_name.append(f"by_{options.by}")
+    name = "_".join(parts_of_name)
     record = Networks(None if options.quick else file_of(name, options.out), settings)
     spawn = multiprocessing.get_context("spawn")
     pool = spawn.Pool(options.workers) if options.workers > 1 else None

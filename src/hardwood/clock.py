@@ -58,6 +58,11 @@ class Clock:
         self._now = time.monotonic if now is None else now
         self._begun = self._now() if begun is None else begun
 
+    def part(self, share: float) -> Clock:
+        """Return a clock for work that may take this share of the time that is left."""
+        limit = self.limit if math.isinf(self.limit) else self.spent + share * max(self.left, 0.0)
+        return Clock(limit, self._now, self._begun)
+
     @property
     def left(self) -> float:
         """Seconds until the limit; negative after it."""

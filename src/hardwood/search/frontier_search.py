@@ -123,7 +123,7 @@ class FrontierSearch:
 
     def _search(self) -> None:
         try:
-            self.linear.run_all(self._note_setting)
+            self.linear.run_all(self._note_setting, self._search_axis_aligned)
             if self.oblique is not None and not self._is_over():
                 self._search_oblique()
         except KeyboardInterrupt:
@@ -132,12 +132,25 @@ class FrontierSearch:
             self.interrupted, self.ending = True, "Interrupted by the user."
         self.ending = self.ending or "Every kind of tree was tried."
 
+    def _search_axis_aligned(self) -> bool:
+        """Try deep trees with splits on one feature, which cost little; whether to end."""
+        if self.oblique is not None and not self._is_over():
+            self._meet_linear(self.oblique)
+            self.oblique.run(only_axis_aligned=True)
+            if self.oblique.interrupted or self.oblique.is_stopped:
+                self.interrupted, self.ending = self.oblique.interrupted, self.oblique.ending
+            self.oblique.ending = ""
+        return self._is_over()
+
+    def _meet_linear(self, oblique: TreeSearch) -> None:
+        oblique.trials = self._trials
+        oblique.rival = self._best_linear.losses
+        oblique.reserve = self.linear.reserved_seconds
+
     def _search_oblique(self) -> None:
         assert self.oblique is not None
-        self.oblique.trials = self._trials
-        self.oblique.rival = self._best_linear.losses
+        self._meet_linear(self.oblique)
         self.oblique.tolerated = _CLEARLY if self.prefer == "accuracy" else _HOPE
-        self.oblique.reserve = self.linear.reserved_seconds
         self.oblique.on_trial = (*self.oblique.on_trial, self._gives_up)
         self.oblique.run()
         self.interrupted = self.oblique.interrupted

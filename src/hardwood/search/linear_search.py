@@ -9,6 +9,7 @@ settings are tried on the first fold, and the best few on the other folds.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -38,12 +39,15 @@ _LEAST_SHARE = 0.005  # this part of all rows
 _LEAST_CONSTANT_ROWS = 5
 # A single linear leaf may take this part of the time limit, by a rough estimate; of ten minutes
 # where there is no limit.
-_ROOT_SHARE = 0.25
+_ROOT_SHARE = 0.4
+_LOOK_SHARE = 0.2  # of the time left, for a growth on the first fold
 _LINEAR_SHARE = 0.5  # of the time limit: after it no further setting begins
 _PATIENT_SECONDS = 600.0
 _NEWTON_STEPS = 8
-_OPERATIONS_PER_SECOND = 2e9
+_GRADIENTS = 80
+_OPERATIONS_PER_SECOND = 4e9
 _LEAST_GAIN = 3.0  # times the rows of a fold: what the last tree should at least be grown from
+_LEAF_MARGIN = 1.1  # how much longer a leaf may take than one of the first growth
 _MARGIN = 1.5  # how much longer a growth may take than the last one
 
 OnSetting = Callable[["Setting"], bool]
@@ -128,9 +132,12 @@ class LinearSearch:
     settings: list[Setting] = field(default_factory=list)
     _seconds: dict[LinearTree, float] = field(default_factory=dict)
 
-    def run_all(self, on_setting: OnSetting) -> None:
-        """Try settings until the time is up, or the callback says so."""
-        for setting in self._tried_settings():
+    def run_all(self, on_setting: OnSetting, before_growth: Callable[[], bool]) -> None:
+        """Try settings until the time is up, or a callback says so.
+
+        The second callback is called before trees with linear leaves, which take longest.
+        """
+        for setting in self._tried_settings(before_growth):
             self.settings.append(setting)
             is_late = self._is_late and setting.is_grown
             if on_setting(setting) or is_late or not self._has_time():
@@ -171,7 +178,7 @@ class LinearSearch:
         """Grow a tree from all rows of a task, to the end even if the time is up."""
         return learner.grow(task, replace(self.run, clock=Clock(None)), self._terms(learner))
 
-    def _tried_settings(self) -> Iterator[Setting]:
+    def _tried_settings(self, before_growth: Callable[[], bool]) -> Iterator[Setting]:
         n_rows = len(self.folds[0].train)
         least = max(_LEAST_ROWS, int(_LEAST_SHARE * n_rows))
         constant = LinearTree(
@@ -190,7 +197,7 @@ class LinearSearch:
         yield root
         yield self._tried(constant)
         trees = replace(root.learner, max_leaves=self._most(_LINEAR_SIZES))
-        if trees.max_leaves > 1:
+        if trees.max_leaves > 1 and not before_growth():
             yield from self._best_settings(
                 [
                     replace(trees, parent_l2=parent_l2, growth=growth)
@@ -203,7 +210,10 @@ class LinearSearch:
         """Try learners on the first fold, and the best of them on all folds."""
         looks: list[Setting] = []
         for learner in learners:
-            looks.append(self._looked_at(_limited(learner, looks), self.folds[:1]))
+            share = 1.0 if len(self.folds) == 1 else _LOOK_SHARE
+            looks.append(
+                self._looked_at(_limited(learner, looks), self.folds[:1], time_share=share)
+            )
             if len(self.folds) == 1:
                 yield looks[-1]
             elif self._is_late or not self._has_time():
@@ -212,15 +222,32 @@ class LinearSearch:
             return
         looks.sort(key=lambda setting: float(setting.best.losses.mean()))
         for look in looks[:_MOST_SETTINGS]:
-            yield self._tried(_limited(look.learner, [look]), look)
+            learner = self._in_time(_limited(look.learner, [look]), look)
+            if learner.max_leaves > 1:
+                yield self._tried(learner, look)
+
+    def _in_time(self, learner: LinearTree, look: Setting) -> LinearTree:
+        """Limit the leaves to what can be grown on the other folds, and from all rows."""
+        if math.isinf(self.run.clock.limit):
+            return learner
+        n_grown = max(tree.n_leaves for tree in look.trees)
+        seconds_per_leaf = look.seconds / n_grown  # the first takes longest
+        n_growths = len(self.folds) - 1 + self.n_finish
+        n_leaves = int(self.run.clock.left / (seconds_per_leaf * n_growths * _LEAF_MARGIN))
+        return replace(learner, max_leaves=max(1, min(learner.max_leaves, n_leaves)))
 
     @property
     def _can_afford_linear_leaves(self) -> bool:
         """Whether a linear leaf leaves time for more; it costs the square of the columns."""
         task = self.folds[0]
         n_columns = n_modeled_columns(task)
-        n_steps = 1 if task.kind == "regression" else _NEWTON_STEPS
-        operations = len(task.train) * n_columns**2 * task.n_outputs * n_steps
+        if task.kind == "regression":
+            products = n_columns * task.n_outputs
+        elif task.n_outputs <= 2:
+            products = n_columns * task.n_outputs * _NEWTON_STEPS
+        else:  # quasi-Newton steps
+            products = n_columns + task.n_outputs * _GRADIENTS
+        operations = len(task.train) * n_columns * products
         n_growths = len(self.folds) - 1 + len(_LEAF_L2)
         seconds = operations * n_growths / _OPERATIONS_PER_SECOND
         return seconds <= _ROOT_SHARE * min(self.run.clock.limit, _PATIENT_SECONDS)
@@ -283,12 +310,14 @@ class LinearSearch:
         learner: LinearTree,
         folds: Sequence[Task],
         terms: Sequence[int | None] | None = None,
+        time_share: float = 1.0,
     ) -> Setting:
         begun = self.run.clock.spent
+        run = replace(self.run, clock=self.run.clock.part(time_share))
         sizes = _CONSTANT_SIZES if learner.max_terms == 0 else _LINEAR_SIZES
         wanted = {min(size, learner.max_leaves) for size in sizes} | {learner.max_leaves}
         terms = terms or self._terms(learner)
-        growths = [learner.grow(task, self.run, terms) for task in folds]
+        growths = [learner.grow(task, run, terms) for task in folds]
         kind: TreeKind = "constant" if learner.max_terms == 0 else "linear"
         trees = self._measured(growths, wanted, kind)
         seconds = self.run.clock.spent - begun

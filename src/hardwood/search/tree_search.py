@@ -201,8 +201,10 @@ class TreeSearch:
     _seconds_of: dict[Kind, float] = field(default_factory=dict)
     _dropped: set[Kind] = field(default_factory=set)
 
-    def run(self) -> None:
+    def run(self, *, only_axis_aligned: bool = False) -> None:
         """Try candidates until there is no time, no trial or no candidate left.
+
+        After a run of the axis-aligned candidates another one tries the others.
 
         Raises
         ------
@@ -211,7 +213,7 @@ class TreeSearch:
         """
         was_skipped = False
         try:
-            for candidate in self._candidates():
+            for candidate in self._axis_aligned() if only_axis_aligned else self._candidates():
                 if self._is_ended():
                     break
                 if self._has_time_for(candidate):
@@ -401,7 +403,8 @@ class TreeSearch:
             yield from self._restarts()
 
     def _all_candidates(self) -> Iterator[Candidate]:
-        yield from self._axis_aligned()
+        if not self.groups:
+            yield from self._axis_aligned()
         # The kinds differ most from each other: beside a rival, each has a turn before the search
         # is given up.
         if self.rival is None:

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from hardwood.learn.leaves.constant import LeafRows, Prior, rows_by_leaf
+from hardwood.learn.leaves.quasi_newton import descended
 from hardwood.learn.losses import (
     AbsoluteError,
     CrossEntropy,
@@ -31,6 +33,7 @@ _MAX_STEPS = 10
 _MAX_HALVINGS = 12
 _WORTH_A_STEP = 1e-4  # of the objective
 _LEAST_CURVATURE = 1e-4  # relative to the largest at a leaf
+_MANY_PRODUCTS = 10_000_000  # of entries, in a Newton step
 _KINK = 1e-3  # of losses with a kink: residuals closer than this count as this far away
 
 
@@ -109,6 +112,10 @@ class LeafFit:
 
     def from_start(self, P: np.ndarray) -> np.ndarray:
         """Return the minimum, or a point at which steps are hardly worth it."""
+        if self._is_large:
+            size = self.curvature(P)[1].sum(axis=0)
+            hessian = self.hessians(P, is_shared=True)[0]
+            return descended(self._value_and_slope, P, hessian, size / size.mean())
         value = self.value(P)
         for _ in range(_MAX_STEPS):
             step = self._newton(P) - P
@@ -123,6 +130,33 @@ class LeafFit:
             if isinstance(self._loss, SquaredError) or gained <= _WORTH_A_STEP * abs(value):
                 return P
         return P
+
+    @property
+    def _is_large(self) -> bool:
+        """Whether Newton steps, output by output, take longer than quasi-Newton steps."""
+        n_outputs = len(self._prior.target)
+        n_products = self._X.size * self._X.shape[1] * n_outputs
+        is_class = isinstance(self._loss, CrossEntropy)
+        return is_class and n_outputs > 2 and n_products > _MANY_PRODUCTS
+
+    def _value_and_slope(self, P: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the objective for classes, and its slope by each coefficient."""
+        X, w, offset = self._with_prior()
+        target = self._targets_by_class
+        f = P @ X.T + offset.T  # (k, r): sums over classes are faster than over (r, k)
+        top = f.max(axis=0)
+        p = np.exp(f - top)
+        total = p.sum(axis=0)
+        value = w @ (top + np.log(total) - (target * f).sum(axis=0))
+        p /= total
+        slope = ((p - target) * w) @ X
+        off_center = self._off_center(P)
+        slope[:, :-1] += self._l2 * off_center
+        return float(value + 0.5 * self._l2 * (off_center**2).sum()), slope
+
+    @cached_property
+    def _targets_by_class(self) -> np.ndarray:
+        return np.ascontiguousarray(self._all_targets().T)
 
     def value(self, P: np.ndarray) -> float:
         """Return the objective."""

@@ -31,19 +31,27 @@ def sparse_starts(
     sizes
         Numbers of features.
     """
-    P, V = P.copy(), np.linalg.inv(hessians)
-    kept = list(dict.fromkeys(feature.tolist()))
-    columns = {j: np.flatnonzero(feature == j) for j in kept}
+    V = np.linalg.inv(hessians)
+    columns, own = np.arange(len(feature)), feature  # that are left, and the feature of each
     for size in sorted(set(sizes), reverse=True):
-        while len(kept) > size:
-            prices = [_price(P, V, columns[j]) for j in kept]
-            n = max(1, min(len(kept) - size, len(kept) // _PART_AT_ONCE))
-            leaving = {kept[i] for i in np.argsort(prices, kind="stable")[:n]}
-            for j in sorted(leaving):
-                P, V = _without(P, V, columns[j])
-            kept = [j for j in kept if j not in leaving]
-        here = np.flatnonzero(np.isin(feature, kept))
-        yield size, here, P[:, np.append(here, len(feature))]
+        while (n_kept := len(np.unique(own))) > size:
+            n = max(1, min(n_kept - size, n_kept // _PART_AT_ONCE))
+            kept, prices = _prices(P, V, own)
+            is_leaving = np.isin(own, kept[np.argsort(prices, kind="stable")[:n]])
+            P, V = _without(P, V, np.append(is_leaving, False))
+            columns, own = columns[~is_leaving], own[~is_leaving]
+        yield size, columns, P
+
+
+def _prices(P: np.ndarray, V: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the features, in the order of their columns, and the price of each."""
+    kept, first, n_columns = np.unique(own, return_index=True, return_counts=True)
+    variance = np.diagonal(V, axis1=1, axis2=2)[:, first]
+    prices = 0.5 * (P[:, first] ** 2 / variance).sum(axis=0)  # of features with one column
+    for i in np.flatnonzero(n_columns > 1):
+        prices[i] = _price(P, V, np.flatnonzero(own == kept[i]))
+    order = np.argsort(first, kind="stable")
+    return kept[order], prices[order]
 
 
 def _price(P: np.ndarray, V: np.ndarray, own: np.ndarray) -> float:
@@ -54,13 +62,9 @@ def _price(P: np.ndarray, V: np.ndarray, own: np.ndarray) -> float:
     )
 
 
-def _without(P: np.ndarray, V: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    inner = np.linalg.inv(V[:, own[:, None], own])
-    pull = V[:, :, own] @ inner  # (k or 1, c + 1, j)
-    P = P - np.einsum("kcj,kj->kc", np.broadcast_to(pull, (len(P), *pull.shape[1:])), P[:, own])
-    V = V - pull @ V[:, own, :]
-    P[:, own] = 0.0
-    # What has left takes no part any more; ones on its diagonal keep inverses finite.
-    V[:, own, :] = V[:, :, own] = 0.0
-    V[:, own, own] = 1.0
-    return P, V
+def _without(P: np.ndarray, V: np.ndarray, leaves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return P and V of the columns that stay."""
+    J, stay = np.flatnonzero(leaves), np.flatnonzero(~leaves)
+    pull = V[:, stay[:, None], J] @ np.linalg.inv(V[:, J[:, None], J])  # (k or 1, s, j)
+    V = V[:, stay[:, None], stay] - pull @ V[:, J[:, None], stay]
+    return P[:, stay] - (pull @ P[:, J, None])[:, :, 0], V

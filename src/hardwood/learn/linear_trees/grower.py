@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -20,12 +21,13 @@ from hardwood.learn.task import Task
 
 _SPLIT_FEATURES = 8  # whose models move while a split is searched
 _MAX_SPLIT_COLUMNS = 24
+_MIN_SPLIT_COLUMNS = 4
 _MOST_HESSIANS = 3  # outputs with one each; more share their mean
 MOST_LEVELS = 30  # of one category that have coefficients: the most frequent ones,
 _LEAST_LEVEL_ROWS = 5.0  # of at least this many rows
 _INTERCEPT_L2 = 1.0
 _MOST_CHECKED = 5  # splits, on different features, whose gain is computed in full
-_LEVEL_ORDERS = 3  # by numbers whose coefficients move, besides the one by the intercept
+_LEVEL_ORDERS = 3  # by numbers whose coefficients move, besides those by the intercept
 _LEVEL_ROWS = 1.0  # of no slope, that each level has besides its own when levels are ordered
 
 
@@ -280,7 +282,9 @@ class Grower:
             return node.models[0], np.empty(0, dtype=np.int64)
         sparse = node.models[_SPLIT_FEATURES]
         size = np.abs(sparse[:, :-1]).sum(axis=0)
-        largest_first = np.argsort(-size, kind="stable")[:_MAX_SPLIT_COLUMNS]
+        # A sum over rows costs the outputs times the square of the columns.
+        most = max(_MIN_SPLIT_COLUMNS, int(_MAX_SPLIT_COLUMNS / math.sqrt(len(sparse))))
+        largest_first = np.argsort(-size, kind="stable")[:most]
         return node.full, largest_first[size[largest_first] > 0]
 
     def _level_sets(
@@ -299,8 +303,10 @@ class Grower:
             n_levels = len(schema.features[j].levels) + bool(schema.has_missing[j])
             weight = np.bincount(level, self._weight[rows], n_levels)
             is_rare = np.bincount(level, self._count[rows], n_levels) < _LEAST_LEVEL_ROWS
-            for z in (np.ones(len(rows)), *X.T[:_LEVEL_ORDERS]):
-                for o in range(slope.shape[1]):
+            n_outputs = slope.shape[1]
+            numbers = X.T[: _LEVEL_ORDERS // n_outputs]
+            for z in (np.ones(len(rows)), *numbers):
+                for o in range(n_outputs):
                     steps = np.bincount(level, slope[:, o] * z, n_levels)
                     size = np.bincount(level, curvature[:, o] * z**2, n_levels)
                     steps[is_rare], size[is_rare] = steps[is_rare].sum(), size[is_rare].sum()

@@ -372,7 +372,12 @@ class FrontierSearch:
                     own = self.probabilities.of_tree(own, self._trees_by_fold(each))
                     own = with_short_numbers(own, self.task)
                 finished = self._counted(own, each)
-                found.append(FrontierPoint(**vars(sizes[i]), is_chosen=i == place, tree=finished))
+                point = FrontierPoint(**vars(sizes[i]), is_chosen=i == place, tree=finished)
+                if isinstance(each, ObliqueResult):  # measured by trees of several sizes
+                    n_leaves, n_terms, size = _shape(finished)
+                    point = replace(point, n_leaves=n_leaves, n_terms=n_terms, size=size)
+                found.append(point)
+        found.sort(key=lambda point: (point.size, point.loss))
         return Frontier(tuple(found), best_of_each_size(sizes), self._metric)
 
     def _counted(self, tree: ObliqueTree, measured: HeldOut) -> ObliqueTree:

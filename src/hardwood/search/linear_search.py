@@ -132,12 +132,12 @@ class LinearSearch:
     settings: list[Setting] = field(default_factory=list)
     _seconds: dict[LinearTree, float] = field(default_factory=dict)
 
-    def run_all(self, on_setting: OnSetting, before_growth: Callable[[], bool]) -> None:
+    def run_all(self, on_setting: OnSetting, when_slow: Callable[[], bool]) -> None:
         """Try settings until the time is up, or a callback says so.
 
-        The second callback is called before trees with linear leaves, which take longest.
+        The second callback is called before trees with linear leaves take the rest of the time.
         """
-        for setting in self._tried_settings(before_growth):
+        for setting in self._tried_settings(when_slow):
             self.settings.append(setting)
             is_late = self._is_late and setting.is_grown
             if on_setting(setting) or is_late or not self._has_time():
@@ -178,7 +178,7 @@ class LinearSearch:
         """Grow a tree from all rows of a task, to the end even if the time is up."""
         return learner.grow(task, replace(self.run, clock=Clock(None)), self._terms(learner))
 
-    def _tried_settings(self, before_growth: Callable[[], bool]) -> Iterator[Setting]:
+    def _tried_settings(self, when_slow: Callable[[], bool]) -> Iterator[Setting]:
         n_rows = len(self.folds[0].train)
         least = max(_LEAST_ROWS, int(_LEAST_SHARE * n_rows))
         constant = LinearTree(
@@ -197,16 +197,19 @@ class LinearSearch:
         yield root
         yield self._tried(constant)
         trees = replace(root.learner, max_leaves=self._most(_LINEAR_SIZES))
-        if trees.max_leaves > 1 and not before_growth():
+        if trees.max_leaves > 1:
             yield from self._best_settings(
                 [
                     replace(trees, parent_l2=parent_l2, growth=growth)
                     for parent_l2 in _PARENT_L2
                     for growth in _GROWTHS
-                ]
+                ],
+                when_slow,
             )
 
-    def _best_settings(self, learners: Sequence[LinearTree]) -> Iterator[Setting]:
+    def _best_settings(
+        self, learners: Sequence[LinearTree], when_slow: Callable[[], bool]
+    ) -> Iterator[Setting]:
         """Try learners on the first fold, and the best of them on all folds."""
         looks: list[Setting] = []
         for learner in learners:
@@ -217,6 +220,8 @@ class LinearSearch:
             if len(self.folds) == 1:
                 yield looks[-1]
             elif self._is_late or not self._has_time():
+                if when_slow():
+                    return
                 break
         if len(self.folds) == 1:
             return

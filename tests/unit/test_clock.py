@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 import time
@@ -59,6 +60,33 @@ def test_all_stages_of_a_fit_keep_to_the_limit(table, monkeypatch, limit):
     model = TreeClassifier(max_leaves=4, random_state=0).fit(*table)  # linear trees alone
     assert model.fit_report_.seconds == now[0]
     assert now[0] <= max(1.1 * limit, 4 * 4.5)  # one tree is grown on its four folds
+
+
+def test_where_time_is_short_deep_axis_aligned_trees_come_before_linear_leaves(table, monkeypatch):
+    now, grow = [0.0], LinearTree.grow
+
+    def slow(learner, task, *arguments):
+        now[0] += len(task.train) / 100
+        return grow(learner, task, *arguments)
+
+    monkeypatch.setattr(LinearTree, "grow", slow)
+    monkeypatch.setattr(base, "clock_of", lambda estimator: Clock(110, lambda: now[0]))
+    model = TreeClassifier(teacher=None, random_state=0).fit(*table)
+    words = [trial.candidate for trial in model.fit_report_.trials]
+    deep = next(i for i, name in enumerate(words) if name.startswith("axis-aligned, depth"))
+    linear = next(i for i, name in enumerate(words) if name.startswith("linear leaves"))
+    assert words.index("axis-aligned, constant leaves") < deep < linear
+
+
+def test_a_part_of_a_clock_ends_within_its_time():
+    now = [0.0]
+    clock = Clock(10, lambda: now[0])
+    now[0] = 4.0
+    part = clock.part(0.5)
+    assert (part.spent, part.left) == (4.0, 3.0)
+    now[0] = 11.0
+    assert clock.part(0.5).left == 0.0
+    assert Clock(None).part(0.5).limit == math.inf
 
 
 def test_a_process_starts_before_its_first_line():

@@ -103,6 +103,8 @@ def check_whole(model: Model) -> None:
         again = loads(dumps(model))
         assert again == model
         np.testing.assert_array_equal(again.predict(rows), expected)
+        if model.task != "regression":
+            assert not np.isnan(model.outputs(rows)).any()
         assert model.to_text()
         if isinstance(model, ObliqueTree):
             assert model.simplify().to_perfect().n_outputs == model.n_outputs

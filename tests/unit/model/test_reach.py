@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hardwood.errors import ModelFileError
-from hardwood.model import LatentTreeModel, ObliqueTree, dumps, loads
+from hardwood.model import LatentTreeModel, ObliqueForest, ObliqueTree, dumps, loads
 from hardwood.table import Feature, Schema
 
 SCHEMA = Schema(
@@ -22,7 +22,7 @@ FAR = [[1.7e308, -1.7e308], [-1.7e308, 1.7e308], [np.nan, 1e-300], [0.0, 0.0]]
 LABELS: dict[str, Any] = {"schema": SCHEMA, "task": "classification", "classes": ["no", "yes"]}
 
 
-def linear(size: float) -> ObliqueTree:
+def linear(size: float, **parts: Any) -> ObliqueTree:
     weights = size * np.array([[[1.0, -1.0, 1.0], [-1.0, 1.0, 1.0]]]) / SCHEMA.column_scale
     return ObliqueTree(
         np.zeros((0, 3)),
@@ -30,9 +30,13 @@ def linear(size: float) -> ObliqueTree:
         np.zeros((0, 2), int),
         np.zeros((1, 2)),
         leaf_weights=weights,
-        link="softmax",
-        **LABELS,
+        **(parts or {"link": "softmax", **LABELS}),
     )
+
+
+def summed(size: float) -> ObliqueForest:
+    scores = linear(size, schema=SCHEMA, task="regression")
+    return ObliqueForest([scores, scores], combine="sum", link="softmax", classes=["no", "yes"])
 
 
 def latent(size: float, widths: tuple[int, ...] = ()) -> LatentTreeModel:
@@ -52,7 +56,7 @@ def latent(size: float, widths: tuple[int, ...] = ()) -> LatentTreeModel:
 
 
 @pytest.mark.filterwarnings("ignore:.*near the limit of float64")
-@pytest.mark.parametrize("make", [linear, latent])
+@pytest.mark.parametrize("make", [linear, summed, latent])
 @pytest.mark.parametrize("size", [1.0, 1e30, 1e75])
 def test_probabilities_of_rows_far_out_are_numbers(make, size):
     model = make(size)
@@ -65,6 +69,7 @@ def test_probabilities_of_rows_far_out_are_numbers(make, size):
     ("make", "words"),
     [
         (lambda: linear(1e300), r"leaf_weights must be at most 1e\+200 in standard units"),
+        (lambda: summed(1e300), r"leaf_weights must be at most 1e\+200 in standard units"),
         (lambda: latent(1e300), "head_weights and head_bias of layer 0 are too large"),
         (lambda: latent(1e150, (3,)), "head_weights and head_bias of layer 1 are too large"),
     ],

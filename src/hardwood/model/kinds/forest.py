@@ -111,8 +111,13 @@ class ObliqueForest(Ensemble):
         self._keep((), members[0].schema, task, labels, names, record, **parts)
 
     def _check(self) -> None:
-        if self.combine == "sum":
-            structure.check_sums(tree.values for tree in self.trees)
+        if self.combine != "sum":
+            return
+        structure.check_sums(tree.values for tree in self.trees)
+        if self.link in structure.PROBABILITY_LINKS:
+            for tree in self.trees:
+                if tree.leaf_weights is not None:
+                    structure.check_leaf_weights(tree.leaf_weights, self.schema.column_scale)
 
     # Properties
 

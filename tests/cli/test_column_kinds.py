@@ -189,6 +189,19 @@ def test_strict_accepts_what_the_model_learned(run, tmp_path, command):
     assert "levels that" not in result.stderr
 
 
+def test_predictions_beyond_float64_are_a_note(run, tmp_path):
+    tree = ObliqueTree.of(
+        [[1.0]], thresholds=[0.0], values=[0.0, 0.0], leaf_weights=[[0.0], [1.0]], link="exp"
+    )
+    tree.save(tmp_path / "m.hardwood")
+    write_csv(tmp_path / "t.csv", {"x0": ["-1", "1", "800"]})
+    done = run("predict", "m.hardwood", "t.csv", "--json")
+    assert done.exit_code == 0
+    (note,) = json.loads(done.stdout)["notes"]
+    assert note.startswith("1 prediction is beyond float64, such as inf for row 2 of 3, because")
+    assert run("predict", "m.hardwood", "t.csv", "--strict").exit_code == 2
+
+
 # Tables without a model
 
 RARE = "x,k,y\n" + "".join(

@@ -26,6 +26,7 @@ from hardwood.errors import TableError
 from hardwood.explain.values import dense_matrix, value_of, value_text
 from hardwood.model import ObliqueTree
 from hardwood.model.base import model_of
+from hardwood.model.outputs import check_finite
 from hardwood.show.text import leaf_text
 from hardwood.table import encode_row
 from hardwood.text.blocks import Block, Text, TextTable
@@ -350,12 +351,13 @@ def path(
     writer = _DecisionWriter(row, data, max_terms, digits)
     if isinstance(found, ObliqueTree):
         return writer.tree_path(found, table)
-    outputs = found.outputs(table)[0]
+    outputs = found.outputs(table)
+    check_finite(outputs)
     return ForestPath(
         trees=tuple(writer.tree_path(tree, table) for tree in found.trees),
         combine=found.combine,
-        outputs=tuple(outputs.tolist()),
-        prediction=found.prediction_for(outputs),
+        outputs=tuple(outputs[0].tolist()),
+        prediction=found.prediction_for(outputs[0]),
     )
 
 
@@ -378,7 +380,8 @@ class _DecisionWriter:
 
     def tree_path(self, tree: ObliqueTree, table: Any) -> TreePath:
         """Return the path through a tree of the row, which was read from ``table``."""
-        outputs = tree.outputs(table)[0]
+        outputs = tree.outputs(table)
+        check_finite(outputs)
         nodes = tree.decision_path(table).indices.tolist()  # from the root down, the leaf last
         leaf, splits = nodes[-1] - tree.n_splits, nodes[:-1]
         deviations = _deviations(tree, splits, self.data)
@@ -391,8 +394,8 @@ class _DecisionWriter:
             decisions=decisions,
             leaf=leaf,
             leaf_text=leaf_text(tree, leaf, max_terms=self.max_terms, digits=self.digits),
-            outputs=tuple(outputs.tolist()),
-            prediction=tree.prediction_for(outputs),
+            outputs=tuple(outputs[0].tolist()),
+            prediction=tree.prediction_for(outputs[0]),
             max_terms=self.max_terms,
             scores=self._scores(tree, leaf, columns) if says_equations(tree) else (),
         )

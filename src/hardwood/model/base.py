@@ -15,7 +15,12 @@ from hardwood.model import structure
 from hardwood.model.engine import not_for_the_engine
 from hardwood.model.files import strict_json
 from hardwood.model.importances import Explained, importances
-from hardwood.model.outputs import class_positions, prediction_of_one, predictions
+from hardwood.model.outputs import (
+    class_positions,
+    prediction_of_one,
+    predictions,
+    warn_if_infinite,
+)
 from hardwood.model.structure import Array, Label, Link, TaskKind
 from hardwood.model.views import WeightColumn, columns_of
 from hardwood.table import Schema, encode_row
@@ -281,8 +286,16 @@ class Model(ABC):
         predictions
             (n,) class labels, the first one on ties; (n,) values, or (n, k) if k > 1; or (n, k)
             int64 labels, 1 where the probability or the fraction of votes is at least 0.5.
+
+        Warns
+        -----
+        TableWarning
+            If values are beyond float64.
         """
-        return self.predictions_for(self.outputs(X, n_jobs=n_jobs))
+        outputs = self.outputs(X, n_jobs=n_jobs)
+        if self.task == "regression":
+            warn_if_infinite(outputs)
+        return self.predictions_for(outputs)
 
     def predictions_for(self, outputs: np.ndarray) -> np.ndarray:
         """Return what `predict` returns for rows with these outputs, (n, k)."""

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from hardwood.errors import TableError, warn_about_table
 from hardwood.model.structure import Label, TaskKind
+from hardwood.text.numbers import plural
 
 YES = 0.5  # the smallest probability of a predicted label
 
@@ -66,6 +68,41 @@ def prediction_of_one(
         return outputs.item()
     outputs.flags.writeable = False
     return outputs
+
+
+def warn_if_infinite(outputs: np.ndarray) -> None:
+    """Warn of predictions (n, k) beyond float64, which linear leaves have for rows far out.
+
+    Warns
+    -----
+    TableWarning
+        With the number of such rows.
+    """
+    if not np.isfinite(outputs).all():
+        warn_about_table(_of_infinite(outputs))
+
+
+def check_finite(outputs: np.ndarray) -> None:
+    """Check that predictions (n, k) are numbers that can be compared, drawn and explained.
+
+    Raises
+    ------
+    TableError
+        If some are beyond float64.
+    """
+    if not np.isfinite(outputs).all():
+        raise TableError(f"{_of_infinite(outputs)}. Leave such rows out.")
+
+
+def _of_infinite(outputs: np.ndarray) -> str:
+    is_infinite = ~np.isfinite(outputs).all(axis=1)
+    first = int(np.argmax(is_infinite))
+    value = outputs[first][~np.isfinite(outputs[first])][0]
+    many = plural(int(is_infinite.sum()), "prediction is", "predictions are")
+    return (
+        f"{many} beyond float64, such as {value} for row {first} of {len(outputs)}, "
+        "because the scores of the model are too large so far from the rows that it learned from"
+    )
 
 
 def label_array(classes: Sequence[Label]) -> np.ndarray:

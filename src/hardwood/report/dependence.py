@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from hardwood.model.outputs import check_finite
 from hardwood.report.permuted import PermutedColumns
 from hardwood.report.scored_rows import ScoredRows
 from hardwood.table import Feature
@@ -62,6 +63,7 @@ def _dependence(
     mean = []
     for entry in entries:
         outputs = rows.model.outputs(table.constant(j, entry), n_jobs=n_jobs)
+        check_finite(outputs)
         mean.append(tuple(mean_of_rows(outputs, rows.weight).tolist()))
     return Dependence(
         feature=feature.name,

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hardwood.model.outputs import check_finite
 from hardwood.report.permuted import PermutedColumns
 from hardwood.report.resampling import Z
 from hardwood.report.row_losses import RowLoss
@@ -115,6 +116,7 @@ def importances(
         for _ in range(n_repeats):
             order = rng.permutation(len(rows))
             outputs = rows.model.outputs(table.shuffled(columns, order), n_jobs=n_jobs)
+            check_finite(outputs)
             pairs.add(order, loss.of_rows(rows.truth, outputs) - base)
         mean, reach = pairs.estimate()
         found.append(

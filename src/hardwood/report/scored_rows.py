@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardwood.model.base import Model
+from hardwood.model.outputs import check_finite
 from hardwood.table.target import UnknownClasses, true_targets
 from hardwood.table.weights import weight_of_rows
 from hardwood.text.numbers import plural
@@ -92,8 +93,8 @@ def scored_rows(
     ------
     TableError
         If the table does not fit the model or has no rows, a target is missing, not finite or
-        (unless ``unknown_classes="wrong"``) of a class that the model does not know, or the weights
-        cannot be used.
+        (unless ``unknown_classes="wrong"``) of a class that the model does not know, the weights
+        cannot be used, or a prediction is beyond float64.
     """
     matrix = model.schema.read(X, who=type(model).__name__)
     n_rows = matrix.shape[0]
@@ -103,6 +104,7 @@ def scored_rows(
         counts = np.flatnonzero(weight)
         matrix, truth, weight = matrix[counts], truth[counts], weight[counts]
     outputs = model.outputs(model.schema.as_table(matrix), n_jobs=n_jobs)
+    check_finite(outputs)
     return ScoredRows(model, matrix, outputs, truth, weight, sample_weight is not None, unit)
 
 

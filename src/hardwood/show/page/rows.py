@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from hardwood.model.kinds.forest import HardModel
+from hardwood.model.outputs import check_finite
 from hardwood.table import Table
 from hardwood.table.target import true_targets
 
@@ -55,6 +56,7 @@ class DataRows:
         dense = drawn if isinstance(drawn, np.ndarray) else drawn.toarray()
         table = model.schema.as_table(dense)
         outputs = model.outputs(table)
+        check_finite(outputs)
         return cls(
             table=table,
             number=number,
@@ -66,7 +68,9 @@ class DataRows:
 
     def predicted_by(self, model: HardModel) -> DataRows:
         """Return the same rows with the predictions of another model."""
-        return replace(self, outputs=model.outputs(self.table))
+        outputs = model.outputs(self.table)
+        check_finite(outputs)
+        return replace(self, outputs=outputs)
 
     def __len__(self) -> int:
         return self.number.size

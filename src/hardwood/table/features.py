@@ -36,6 +36,7 @@ def learn_features(
         are numbers.
     """
     weight = _scaled_weight(sample_weight, table.n_rows if rows is None else len(rows))
+    total_weight = float(weight.sum())
     statistics = column_statistics(table.matrix, weight, rows)
     names = table.names or default_names(table.n_features)
     features = []
@@ -46,7 +47,7 @@ def learn_features(
                 "every one with a positive weight, is missing. Drop the column."
             )
         if table.levels[j] is None:
-            features.append(_numeric(name, table, j, statistics, float(weight.sum())))
+            features.append(_numeric(name, table, j, statistics, total_weight))
         else:
             has_missing = bool(statistics.has_missing[j])
             features.append(_categorical(name, table, j, weight, rows, has_missing))

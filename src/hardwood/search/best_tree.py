@@ -22,7 +22,12 @@ from hardwood.search.distill import Teacher, check_teacher, fitted_teacher, trai
 from hardwood.search.fit_report import FitReport, Trial
 from hardwood.search.frontier import READABLE_TERMS, Preference
 from hardwood.search.frontier_search import FrontierSearch
-from hardwood.search.linear_search import LinearSearch, n_modeled_columns
+from hardwood.search.linear_search import (
+    FEW_LEAVES,
+    MANY_LEAVES,
+    LinearSearch,
+    n_modeled_columns,
+)
 from hardwood.search.measured import CandidateResult
 from hardwood.search.probabilities import Probabilities
 from hardwood.search.rounded import with_short_means
@@ -192,6 +197,7 @@ class BestTree(Learner):
             self.max_leaves,
             self.max_terms,
             (len(task.train) + len(task.valid)) / len(folds[0].train),
+            MANY_LEAVES if self.prefer == "accuracy" else FEW_LEAVES,
         )
         return FrontierSearch(
             task,

@@ -29,7 +29,9 @@ from hardwood.search.frontier import HeldOut, TreeKind
 _LEAF_L2 = (10.0, 1.0, 100.0, 1000.0)
 _PARENT_L2 = (30.0, 3.0, 300.0)
 _GROWTHS: tuple[GrowthKind, ...] = ("linear", "constant")
-_LINEAR_SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16)
+_LINEAR_SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64)
+FEW_LEAVES = 16  # linear ones, as many as a reader may want,
+MANY_LEAVES = 64  # and where only the loss counts
 _CONSTANT_SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64, 96, 128)
 _LEAVES_BEYOND = 2  # times the leaves of the best tree on the first fold: what may be better yet
 _MOST_SETTINGS = 2  # that are tried on all folds
@@ -121,6 +123,8 @@ class LinearSearch:
         Limits of all trees; None for none.
     n_finish
         How many times the rows of a fold all rows are.
+    most_linear
+        Linear leaves of a tree, at most.
     """
 
     folds: Sequence[Task]
@@ -129,6 +133,7 @@ class LinearSearch:
     max_leaves: int | None = None
     max_terms: int | None = None
     n_finish: float = 1.0
+    most_linear: int = FEW_LEAVES
     settings: list[Setting] = field(default_factory=list)
     _seconds: dict[LinearTree, float] = field(default_factory=dict)
 
@@ -196,7 +201,7 @@ class LinearSearch:
         )
         yield root
         yield self._tried(constant)
-        trees = replace(root.learner, max_leaves=self._most(_LINEAR_SIZES))
+        trees = replace(root.learner, max_leaves=min(self._most(_LINEAR_SIZES), self.most_linear))
         if trees.max_leaves > 1:
             yield from self._best_settings(
                 [
@@ -210,7 +215,13 @@ class LinearSearch:
     def _best_settings(
         self, learners: Sequence[LinearTree], when_slow: Callable[[], bool]
     ) -> Iterator[Setting]:
-        """Try learners on the first fold, and the best of them on all folds."""
+        """Try learners on the first fold, and the best of them on all folds.
+
+        A large table has a single fold, and each growth takes long.
+        """
+        is_large = len(self.folds) == 1 and not math.isinf(self.run.clock.limit)
+        if is_large and when_slow():
+            return
         looks: list[Setting] = []
         for learner in learners:
             share = 1.0 if len(self.folds) == 1 else _LOOK_SHARE
@@ -351,7 +362,7 @@ class LinearSearch:
 def _limited(learner: LinearTree, looks: Sequence[Setting]) -> LinearTree:
     """Limit the leaves to a few times those of the best trees so far; larger ones are worse."""
     if not looks:
-        return learner
+        return replace(learner, max_leaves=min(learner.max_leaves, FEW_LEAVES))
     enough = _LEAVES_BEYOND * max(look.best.n_leaves for look in looks)
     most = min((size for size in _LINEAR_SIZES if size >= enough), default=learner.max_leaves)
     return replace(learner, max_leaves=min(learner.max_leaves, most))

@@ -87,7 +87,7 @@ def chosen(trees: Sequence[HeldOut], weight: np.ndarray, prefer: Preference = "b
         return best
     near = [
         i
-        for i in _unbeaten(trees, weight, ("size",))
+        for i in unbeaten_by_size(trees, weight)
         if means[i] - means[best] <= standard_error(trees[i].losses - trees[best].losses, weight)
     ]
     return min(near, key=lambda i: (trees[i].size, means[i]))
@@ -105,10 +105,15 @@ def standard_error(differences: np.ndarray, weight: np.ndarray) -> float:
     return math.sqrt(float(share**2 @ (differences - mean) ** 2))
 
 
+def unbeaten_by_size(trees: Sequence[HeldOut], weight: np.ndarray) -> list[int]:
+    """Return the places of the trees that no tree with as few numbers to read beats."""
+    return _unbeaten(trees, weight, ("size",))
+
+
 def pareto(trees: Sequence[HeldOut], weight: np.ndarray) -> list[int]:
     """Return the places of the trees of the frontier, the smallest first."""
     kept = {
-        *_unbeaten(trees, weight, ("size",)),
+        *unbeaten_by_size(trees, weight),
         *_unbeaten(trees, weight, ("n_leaves", "n_terms")),
     }
     losses = mean_losses(trees, weight)

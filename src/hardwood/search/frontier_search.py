@@ -30,6 +30,7 @@ from hardwood.search.frontier import (
     most_terms,
     pareto,
     standard_error,
+    unbeaten_by_size,
 )
 from hardwood.search.linear_search import LinearSearch, Setting, SizedTree
 from hardwood.search.measured import CandidateResult
@@ -363,11 +364,17 @@ class FrontierSearch:
         tree: ObliqueTree,
         growths: dict[LinearTree, Growth],
     ) -> Frontier:
-        """Return the trees of the frontier, as far as there is time to fit them."""
+        """Return the trees of the frontier, as far as there is time to fit them.
+
+        Those that only the limits of `at` ask for come last.
+        """
         sizes = measured_sizes(trees, self._weight)
         found = []
-        places = {*pareto(trees, self._weight), place}
-        for i in sorted(places, key=lambda i: (sizes[i].size, sizes[i].loss)):
+        steps = {*unbeaten_by_size(trees, self._weight), place}
+        others = {*pareto(trees, self._weight)} - steps
+        for i in (*sorted(steps), *sorted(others, key=lambda i: sizes[i].size)):
+            if i in others and self.run.clock.is_past():
+                break
             each = trees[i]
             own = tree if i == place else self._tree_of(each, growths)
             if own is not None:

@@ -155,7 +155,7 @@ def ablation_table() -> list[str]:
             rows.append(
                 [
                     f"{task.title}: {variant.title}",
-                    paper_words(task, variant.name) or "",
+                    ablations.printed(task, variant.name) or "",
                     row.get("here", NOT_RECORDED),
                     row.get("difference", ""),
                     row.get("worse_in", ""),
@@ -171,8 +171,8 @@ def ablation_table() -> list[str]:
         "here, minus DGT",
         "worse in",
         "hardening",
-        "expected by the paper",
-        "as expected",
+        "in the paper",
+        "as in the paper",
     ]
     return [
         "## Table 7: one design choice changed, test RMSE",
@@ -180,13 +180,15 @@ def ablation_table() -> list[str]:
         "The first row of a data set has the paper's choices (sum, three layers, quantized) with",
         "narrow hidden layers. Each other row changes one choice; PAT changes three. Learning",
         "rates and penalties are chosen among six settings each; annealed variants choose their",
-        "schedule instead. Unlike in the paper, the product form is not worse here. With hard",
-        "decisions, its gradient at a split on a row's path is exactly the change that the other",
-        "branch would make; the paper may have tried it with soft decisions. Annealing is worse",
-        "on Ailerons; on Abalone the difference is within the error.",
+        "schedule instead. The paper's product form has a softmax over the leaves after the",
+        "product (C.3.1). With hard decisions the leaf reached has only e / (e + leaves - 1) of",
+        "the weight, so a gradient says little about it. Our product form has no softmax: its",
+        "gradient at a split on a row's path is the change that the other branch would make.",
         "",
         "- Scores are mean ± standard deviation. Differences are paired by seed and split, with",
-        "  their standard error in parentheses.",
+        "  their 95 % interval (Student's t) in parentheses.",
+        '- *As in the paper*: "worse" needs an interval above zero, and is *open* if it contains',
+        '  zero; "no better" needs one that is not below zero.',
         "- *Worse in*: the number of pairs in which the variant is worse.",
         "- *Hardening*: how much larger the loss of the hard tree is than that of the soft tree",
         "  from which it is made.",
@@ -296,7 +298,8 @@ number of runs.
   *met*: whether our score reaches it.
 - TAO (alternating optimization), LCN (locally constant networks) and TEL (the tree ensemble layer,
   nearly hard) are other ways to learn oblique trees; their numbers are quoted from the paper. PAT
-  is the paper's baseline: a soft tree that is annealed and then hardened.
+  is the paper's baseline: a soft tree that is annealed and then hardened. In Table 1 it is ours,
+  without the paper's softmax over the leaves; Table 7 has both.
 
 {LEGEND}
 

@@ -54,10 +54,11 @@ EARLIER_SEARCH = (
 PRINTED_NETWORKS = (
     "**The paper's networks** (`--networks printed`). Its numbers of parameters, as Keras counts "
     "them, with running means and variances and with gamma, belong to one network each in the "
-    "space of its appendix: 32 filters, then 5 dense layers of 512 units (Fashion-MNIST: 4), or 64 units "
-    "and 48 trees of depth 4. The column of parameters counts what is trained. Starts, batch "
-    "normalization and Adam are those of Keras and of the authors' layer. Learning rate, batch, "
-    "dropout, gamma and up to 100 epochs are chosen by accuracy on 10,000 held-out training rows."
+    "space of its appendix: 32 filters, then 5 dense layers of 512 units (Fashion-MNIST: 4), or "
+    "64 units and 48 trees of depth 4. The column of parameters counts what is trained. Starts, "
+    "batch normalization and Adam are those of Keras and of the authors' layer. Learning rate, "
+    "batch, dropout, gamma and up to 100 epochs are chosen by accuracy on 10,000 held-out training "
+    "rows."
 )
 # Differences that the paper marks as significant.
 STARRED = {("fashion_mnist", "loss")}
@@ -389,7 +390,8 @@ def _printed(head: list[str]) -> list[str]:
         *(_compared(found, name) for name in NAMES),
         "",
         "CNN-TEL minus CNN-dense. An asterisk is the paper's, for a significant difference: it "
-        "must be significant here too. Other differences must not be significant with the opposite sign.",
+        "must be significant here too. Other differences must not be significant with the "
+        "opposite sign.",
         "",
         *markdown(["data", "paper", "here", "p", "sign", "as in the paper"], order),
         "",

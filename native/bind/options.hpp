@@ -44,7 +44,10 @@ inline Optimizer optimizer_named(std::string_view name) {
 
 inline DgtForm form_named(std::string_view path, std::string_view quantizer,
                           std::string_view routing) {
-  return {named<Path>(path, "path", {{"sum", Path::kSum}, {"product", Path::kProduct}}),
+  return {named<Path>(path, "path",
+                      {{"sum", Path::kSum},
+                       {"product", Path::kProduct},
+                       {"product_softmax", Path::kProductSoftmax}}),
           named<Quantizer>(quantizer, "quantizer",
                            {{"sign", Quantizer::kSign}, {"scaled", Quantizer::kScaled}}),
           named<Routing>(routing, "routing",

@@ -14,7 +14,7 @@ from reference import losses as reference
 
 ALL_RELAXATIONS = [
     Relaxation(path=path, routing=routing)
-    for path in ("sum", "product")
+    for path in ("sum", "product", "product_softmax")
     for routing in ("quantized", "annealed")
 ] + [Relaxation(quantizer="scaled")]
 
@@ -262,6 +262,7 @@ def test_relaxations_out_of_range_are_named(options):
     "options",
     [
         {"quantizer": "scaled", "path": "product"},
+        {"quantizer": "scaled", "path": "product_softmax"},
         {"quantizer": "scaled", "routing": "annealed"},
         {"quantizer": "scaled", "path": "product", "routing": "annealed"},
         {"sharpness": (1.0, 50.0)},

@@ -19,10 +19,13 @@ FORMS = {
     "sum, sign": Relaxation(),
     "sum, scaled": Relaxation(quantizer="scaled"),
     "product": Relaxation(path="product"),
+    "product, softmax": Relaxation(path="product_softmax"),
     "sum, annealed 0.5": Relaxation(routing="annealed", sharpness=0.5),
     "sum, annealed 3": Relaxation(routing="annealed", sharpness=3.0),
-    "PAT 0.5": Relaxation(path="product", routing="annealed", sharpness=0.5),
-    "PAT 4": Relaxation(path="product", routing="annealed", sharpness=4.0),
+    "product, annealed 0.5": Relaxation(path="product", routing="annealed", sharpness=0.5),
+    "product, annealed 4": Relaxation(path="product", routing="annealed", sharpness=4.0),
+    "PAT 0.5": Relaxation(path="product_softmax", routing="annealed", sharpness=0.5),
+    "PAT 4": Relaxation(path="product_softmax", routing="annealed", sharpness=4.0),
 }
 QUANTIZED = {name: form for name, form in FORMS.items() if form.routing == "quantized"}
 LINEAR = [(name, True) for name in QUANTIZED]  # annealed routing has constant leaves only
@@ -236,7 +239,7 @@ def test_scores_on_the_edges(score, name, K):
     found = case.engine(FORMS[name])
     assert_close(found, case.reference(FORMS[name]))
     on_path = [0, 2, 6] if score >= 0 else [0, 1, 3]
-    pulled = on_path if FORMS[name].path == "product" else range(7)
+    pulled = range(7) if FORMS[name].path == "sum" else on_path
     assert np.flatnonzero(found[2]).tolist() == (list(pulled) if abs(score) <= 1 else [])
     reached = np.flatnonzero(found[3].any(axis=1))
     assert reached.tolist() == [7 if score >= 0 else 0]
@@ -268,7 +271,7 @@ def test_linear_leaves_of_no_weight_are_constant_leaves(name):
 
 
 @pytest.mark.parametrize("s", [1.0, 30.0, 1000.0, 1e6])
-@pytest.mark.parametrize("path", ["sum", "product"])
+@pytest.mark.parametrize("path", ["sum", "product", "product_softmax"])
 def test_any_sharpness_gives_numbers(path, s):
     case = make_case(6, 70, 8, 3, "cross_entropy")
     form = Relaxation(path=path, routing="annealed", sharpness=s)
@@ -276,7 +279,7 @@ def test_any_sharpness_gives_numbers(path, s):
     assert np.isfinite(case.probe(form).predict(soft=True)).all()
 
 
-@pytest.mark.parametrize("path", ["sum", "product"])
+@pytest.mark.parametrize("path", ["sum", "product", "product_softmax"])
 def test_linear_leaves_with_annealed_routing_are_refused(path):
     case = make_case(2, 10, 3, 1, linear=True)
     with pytest.raises(ValueError, match="linear leaves need quantized routing"):

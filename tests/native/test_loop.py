@@ -424,8 +424,10 @@ FORMS = {
     "product": {"path": "product"},
     "sum, annealed": ANNEALED,
     "sum, annealed by factors": {**ANNEALED, "annealing": "log"},
-    "PAT": {**ANNEALED, "path": "product"},
-    "PAT by factors": {**ANNEALED, "path": "product", "annealing": "log"},
+    "product, softmax": {"path": "product_softmax"},
+    "product, annealed": {**ANNEALED, "path": "product"},
+    "PAT": {**ANNEALED, "path": "product_softmax"},
+    "PAT by factors": {**ANNEALED, "path": "product_softmax", "annealing": "log"},
 }
 
 

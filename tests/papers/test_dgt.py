@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import fractional_matrix_power
+from scipy.special import softmax
 
 from hardwood.parameters import hidden_size
 from reference import dgt, layers, losses, optimize
@@ -18,13 +19,20 @@ HEIGHTS = range(1, 9)
 
 SCALED = Relaxation(quantizer="scaled")
 PRODUCT = Relaxation(path="product")
+PRODUCT_SOFTMAX = Relaxation(path="product_softmax")
 
 
 def annealed(path: str, sharpness: float) -> Relaxation:
     return Relaxation(path=path, routing="annealed", sharpness=sharpness)
 
 
-ALL_FORMS = [Relaxation(), SCALED, PRODUCT, annealed("sum", 1.5), annealed("product", 1.5)]
+ALL_FORMS = [
+    Relaxation(),
+    SCALED,
+    PRODUCT,
+    PRODUCT_SOFTMAX,
+    *(annealed(path, 1.5) for path in ("sum", "product", "product_softmax")),
+]
 seeds = st.integers(0, 2**32 - 1)
 some = settings(max_examples=40)
 
@@ -203,6 +211,44 @@ def test_the_product_form_is_the_limit_of_its_softmax_mean():
     assert gaps[2] < 1e-12
 
 
+# The softmax after the product, C.3.1
+
+
+def product_of_decisions(s: np.ndarray) -> np.ndarray:
+    """Eq. (2) as a smooth function of decisions of any size, (1 + s S) / 2 for the step."""
+    return (0.5 * (1.0 + dgt.towards_leaves(s))).prod(axis=1)
+
+
+@pytest.mark.parametrize("K", [1, 3])
+@pytest.mark.parametrize("height", [1, 2, 3, 5])
+def test_the_softmax_after_the_product_is_differentiated_straight_through(height, K):
+    rng = np.random.default_rng([height, K])
+    Theta, g = rng.normal(size=(2**height, K)), rng.normal(size=(50, K))
+    for a in (random_scores(height), tied_scores(height)):
+
+        def soft(s: np.ndarray, g: np.ndarray = g) -> float:
+            return (g * (softmax(product_of_decisions(s), axis=1) @ Theta)).sum()
+
+        expected = derivative(soft, dgt.sign(a))
+        expected[np.abs(a) > 1] = 0
+        found = dgt.score_gradient(a, Theta, g, PRODUCT_SOFTMAX)
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("height", HEIGHTS)
+def test_the_softmax_after_the_product_leaves_little_to_the_leaf_reached(height):
+    """It has e / (e + L - 1) of the weight, so deep trees average all leaves alike."""
+    a = random_scores(height)
+    q = dgt.path_probabilities_softmax(a, PRODUCT_SOFTMAX)
+    expected = np.full(q.shape, 1 / (np.e + 2**height - 1))
+    np.put_along_axis(expected, dgt.leaf_of(a)[:, None], np.e / (np.e + 2**height - 1), axis=1)
+    np.testing.assert_allclose(q, expected, rtol=1e-12)
+    pulled = dgt.score_gradient(
+        a, np.arange(2.0**height)[:, None], np.ones((50, 1)), PRODUCT_SOFTMAX
+    )
+    assert ((pulled != 0).sum(axis=1) <= height).all()
+
+
 # The scaled quantiser, Sec. 3.3
 
 
@@ -242,7 +288,7 @@ def test_scores_of_mean_size_one_make_the_two_quantisers_one():
 
 @pytest.mark.parametrize("is_linear", [False, True])
 @pytest.mark.parametrize("sharpness", [0.5, 1.0, 3.0])
-@pytest.mark.parametrize("path", ["sum", "product"])
+@pytest.mark.parametrize("path", ["sum", "product", "product_softmax"])
 @pytest.mark.parametrize(("height", "K"), [(1, 1), (2, 3), (3, 2)])
 def test_annealed_gradients_are_exact(height, K, path, sharpness, is_linear):
     rng = np.random.default_rng(height)
@@ -263,7 +309,7 @@ def test_annealed_gradients_are_exact(height, K, path, sharpness, is_linear):
         np.testing.assert_allclose(found[i], expected, rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize("path", ["sum", "product"])
+@pytest.mark.parametrize("path", ["sum", "product", "product_softmax"])
 @pytest.mark.parametrize("is_linear", [False, True])
 def test_annealing_hardens(path, is_linear):
     """The soft prediction tends to the hard one as sharpness grows."""
@@ -284,7 +330,7 @@ def test_annealing_hardens(path, is_linear):
 
 @some
 @given(st.integers(1, 6), st.floats(0.1, 50.0), seeds)
-def test_a_pat_leaf_is_as_certain_as_its_decisions(height, sharpness, seed):
+def test_a_leaf_of_the_annealed_product_is_as_certain_as_its_decisions(height, sharpness, seed):
     """At least the product of h times the least certain decision on the path."""
     a = random_scores(height, n=10, seed=seed)
     q = dgt.path_functions(a, annealed("product", sharpness))
@@ -294,7 +340,7 @@ def test_a_pat_leaf_is_as_certain_as_its_decisions(height, sharpness, seed):
     assert (q[np.arange(10), leaf] >= dgt.sigma_s(least, sharpness) ** height * (1 - 1e-12)).all()
 
 
-def test_depth_one_pat_is_logistic_regression_between_two_values():
+def test_the_annealed_product_of_depth_one_is_logistic_regression_between_two_values():
     a, Theta = np.linspace(-3, 3, 13)[:, None], np.array([[0.0], [1.0]])
     f = dgt.path_functions(a, annealed("product", 2.0)) @ Theta
     np.testing.assert_allclose(f, 1 / (1 + np.exp(-2 * a)))

@@ -33,8 +33,8 @@ What differs from the paper
 2. Overparameterization (Sec. 3.2) is in ``layers.py``: here the product of the layers is W.
 3. K >= 1 outputs and a batch: the gradient of the loss with respect to the prediction is
    contracted with the gradient of the prediction, as Alg. 3 says in words.
-4. PAT has no softmax behind its product of sigmoids (Sec. C.3.1 has one): they are a distribution
-   over the leaves already.
+4. The path "product" has no softmax behind its product (Sec. C.3.1 has one, "product_softmax"): the
+   factors are a distribution over the leaves already.
 5. Linear leaves are compared with in Table 5, not defined; they are learned here as constant leaves
    are, with theta_l + A_l x in the place of theta_l.
 """
@@ -55,7 +55,8 @@ class Relaxation:
     Attributes
     ----------
     path
-        The AND along a path: Eq. (4) ("sum") or Eq. (2) ("product").
+        The AND along a path: Eq. (4) ("sum"), Eq. (2) ("product"), or Eq. (2) with a softmax over
+        the leaves (Sec. C.3.1, "product_softmax").
     quantizer
         Decisions of +-1 ("sign") or of +- the mean of abs(a) ("scaled"); of the sum form's
         quantized routing.
@@ -66,7 +67,7 @@ class Relaxation:
         The s of sigma_s.
     """
 
-    path: Literal["sum", "product"] = "sum"
+    path: Literal["sum", "product", "product_softmax"] = "sum"
     quantizer: Literal["sign", "scaled"] = "sign"
     routing: Literal["quantized", "annealed"] = "quantized"
     sharpness: float = 1.0
@@ -193,8 +194,21 @@ def path_probabilities_by_nodes(s: np.ndarray) -> np.ndarray:
 
 
 def path_probabilities_product(a: np.ndarray, s: float) -> np.ndarray:
-    """Eq. (2) with sigma_s for the step (PAT), shape (n, L); rows sum to one."""
+    """Eq. (2) with sigma_s for the step, shape (n, L); rows sum to one."""
     return sigma_s(towards_leaves(a), s).prod(axis=1)  # departs: (4)
+
+
+def path_probabilities_softmax(a: np.ndarray, relaxation: Relaxation) -> np.ndarray:
+    """Sec. C.3.1: the softmax over the leaves of the products of Eq. (2), shape (n, L).
+
+    Annealed (PAT), it is sharpened as the sigmoids are, so that it becomes hard with them.
+    """
+    if relaxation.routing == "annealed":
+        q = relaxation.sharpness * path_probabilities_product(a, relaxation.sharpness)
+    else:
+        q = sigma_step(towards_leaves(sign(a))).prod(axis=1)
+    q = np.exp(q - q.max(axis=1, keepdims=True))
+    return q / q.sum(axis=1, keepdims=True)
 
 
 def path_functions(a: np.ndarray, relaxation: Relaxation = ALGORITHM_2) -> np.ndarray:
@@ -203,6 +217,8 @@ def path_functions(a: np.ndarray, relaxation: Relaxation = ALGORITHM_2) -> np.nd
         return np.eye(a.shape[1] + 1)[leaf_of(a)]
     if relaxation.path == "product":
         return path_probabilities_product(a, relaxation.sharpness)
+    if relaxation.path == "product_softmax":
+        return path_probabilities_softmax(a, relaxation)
     return path_probabilities(decisions(a, relaxation))
 
 
@@ -303,6 +319,25 @@ def product_gradient(a: np.ndarray, u: np.ndarray, relaxation: Relaxation) -> np
     return slope * sum_over_paths(E)
 
 
+def softmax_gradient(a: np.ndarray, u: np.ndarray, relaxation: Relaxation) -> np.ndarray:
+    r"""Eq. (2) with a softmax (Sec. C.3.1), with u_l = <g, theta_l> (n, L): dLoss/da, shape (n, m).
+
+    The derivative of the softmax, :math:`\hat q_l (u_l - \sum_r \hat q_r u_r)` times its sharpness,
+    takes the place of u in the product rule.
+    """
+    q = path_probabilities_softmax(a, relaxation)
+    sharpness = relaxation.sharpness if relaxation.routing == "annealed" else 1.0
+    D = sharpness * q * (u - (q * u).sum(axis=1, keepdims=True))
+    return product_gradient(a, D, relaxation)
+
+
+GRADIENTS = {
+    "sum": sum_gradient,
+    "product": product_gradient,
+    "product_softmax": softmax_gradient,
+}
+
+
 def score_gradient(
     a: np.ndarray, Theta: np.ndarray, g: np.ndarray, relaxation: Relaxation = ALGORITHM_2
 ) -> np.ndarray:
@@ -313,8 +348,7 @@ def score_gradient(
     Theta = np.asarray(Theta, dtype=np.float64)
     every = np.broadcast_to(Theta, (len(a), *Theta.shape[-2:]))
     u = np.einsum("nk,nlk->nl", np.asarray(g, dtype=np.float64), every)  # departs: (3)
-    form = product_gradient if relaxation.path == "product" else sum_gradient
-    return form(a, u, relaxation)
+    return GRADIENTS[relaxation.path](a, u, relaxation)
 
 
 def gradients(

@@ -3,9 +3,10 @@
 // product form this is PAT, the paper's probabilistic annealed tree. NumPy reference: tests/reference/dgt.py.
 //
 //   product  q_l = prod over the path of sigma(s a) or sigma(-s a)                      Eq. (2)
+//            or the softmax over the leaves of s times this product              C.3.1
 //   sum      q = softmax over the leaves of s sum_i S(i, l) u_i,  u = 2 sigma(s a) - 1    Eq. (4)
 //
-// Both are products of probabilities along the path: that of going right at a node is sigma(s a),
+// Without that softmax, both are products of probabilities along the path: that of going right at a node is sigma(s a),
 // or sigma(2 s u + log Z_R - log Z_L) with Z the partition functions of the two sides. The
 // sharpness s applies to the softmax too; otherwise the prediction would remain a mean over leaves
 // for every s.
@@ -30,7 +31,7 @@ inline void route_softly(const DgtShape& shape, const DgtForm& form, DgtTile& t)
     float *right = t.to_right + node * n, *log_z = t.below + node * n;
     const float *zl = t.below + (2 * node + 1) * n, *zr = zl + n;
     for (int i = 0; i < n; ++i) {
-      if (form.path == Path::kProduct) {
+      if (form.path != Path::kSum) {
         right[i] = sigmoid(s * a[i]);
         continue;
       }
@@ -60,11 +61,27 @@ inline void leaf_probabilities(const DgtShape& shape, DgtTile& t) {
   }
 }
 
+// t.leaf_score = softmax over the leaves of s t.leaf_score.
+inline void softmax_of_leaves(const DgtShape& shape, float s, DgtTile& t) {
+  const std::ptrdiff_t n = t.tile;
+  float* __restrict largest = t.mean, * __restrict sum = t.below;
+  for (int i = 0; i < n; ++i) largest[i] = sum[i] = 0.0f;
+  for (int leaf = 0; leaf < shape.n_leaves(); ++leaf)
+    for (int i = 0; i < n; ++i) largest[i] = max_of(largest[i], t.leaf_score[leaf * n + i]);
+  for (int leaf = 0; leaf < shape.n_leaves(); ++leaf) {
+    float* __restrict q = t.leaf_score + leaf * n;
+    for (int i = 0; i < n; ++i) sum[i] += q[i] = exponential(s * (q[i] - largest[i]));
+  }
+  for (int leaf = 0; leaf < shape.n_leaves(); ++leaf)
+    for (int i = 0; i < n; ++i) t.leaf_score[leaf * n + i] /= sum[i];
+}
+
 // f = sum_l q_l theta_l.
 inline void predict_softly(const DgtShape& shape, const DgtForm& form, const Parameters<float>& p,
                            DgtTile& t) {
   route_softly(shape, form, t);
   leaf_probabilities(shape, t);
+  if (form.path == Path::kProductSoftmax) softmax_of_leaves(shape, form.sharpness, t);
   gemm_transposed({p.leaves, shape.n_leaves(), shape.n_outputs, shape.n_outputs},
                   {t.leaf_score, shape.n_leaves(), t.tile, t.tile},
                   {t.prediction, shape.n_outputs, t.tile, t.tile}, Start::kZero);
@@ -80,6 +97,20 @@ inline void accumulate_leaves_softly(const DgtShape& shape, const DgtTile& t, fl
     }
 }
 
+// The softmax after the product: t.leaf_value becomes the derivative by the leaf's product,
+// s q_l (u_l - mean) for u_l = slope . theta_l.
+inline void slope_of_softmax(const DgtShape& shape, float s, DgtTile& t) {
+  const std::ptrdiff_t n = t.tile;
+  for (int i = 0; i < n; ++i) t.mean[i] = 0.0f;
+  for (int leaf = 0; leaf < shape.n_leaves(); ++leaf)
+    for (int i = 0; i < n; ++i)
+      t.mean[i] += t.leaf_score[leaf * n + i] * t.leaf_value[leaf * n + i];
+  for (int leaf = 0; leaf < shape.n_leaves(); ++leaf)
+    for (int i = 0; i < n; ++i)
+      t.leaf_value[leaf * n + i] =
+          s * t.leaf_score[leaf * n + i] * (t.leaf_value[leaf * n + i] - t.mean[i]);
+}
+
 // Replaces scores by their gradients: the probability of the node times the difference of its sides
 // times the derivative of the decision.
 inline void backward_scores_softly(const DgtShape& shape, const DgtForm& form,
@@ -88,6 +119,7 @@ inline void backward_scores_softly(const DgtShape& shape, const DgtForm& form,
   const float s = form.sharpness;
   const int first = shape.n_leaves() / 2 - 1;
   value_leaves(shape, p, t);
+  if (form.path == Path::kProductSoftmax) slope_of_softmax(shape, s, t);
   const auto side = [&](int node) {
     return node < first ? t.below + (2 * node + 1) * n : t.leaf_value + 2 * (node - first) * n;
   };
@@ -106,7 +138,7 @@ inline void backward_scores_softly(const DgtShape& shape, const DgtForm& form,
     for (int i = 0; i < n; ++i) {
       const float sigma = sigmoid(s * a[i]), mean = t.mean[i], q = right[i], P = probability[i];
       const float slope = s * sigma * (1.0f - sigma);
-      a[i] = form.path == Path::kProduct
+      a[i] = form.path != Path::kSum
                  ? P * slope * (vr[i] - vl[i])
                  : P * 2.0f * s * slope * (q * (vr[i] - mean) - (1.0f - q) * (vl[i] - mean));
       vr[i] = P * q;

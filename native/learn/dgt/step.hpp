@@ -21,8 +21,11 @@
 // pass over the nodes: O(2^h) per sample, no exponential, no path matrix. mu is 1 (the paper) or
 // the mean of |a| (the authors' code).
 //
-// The product form of Eq. (2) is the same recursion with probabilities of 0 and 1; annealed
-// routing, which is soft in the forward pass too, is in soft_step.hpp.
+// The product form of Eq. (2) is the same recursion with probabilities of 0 and 1. With a softmax
+// after the product (C.3.1), the leaf reached has e / (e + leaves - 1) and every other leaf
+// 1 / (e + leaves - 1). Only the nodes on the path have a gradient, that of the sum form with
+// mu = 1/2 times the mean of these two. Annealed routing, which is soft in the forward pass too, is
+// in soft_step.hpp.
 #pragma once
 
 #include "core/gemm.hpp"
@@ -32,6 +35,8 @@
 namespace hardwood::HARDWOOD_ISA {
 
 inline constexpr float kTanh1 = 0.76159415595576488812f;
+inline constexpr float kTanhHalf = 0.46211715726000975850f;
+inline constexpr float kE = 2.71828182845904523536f;
 
 HARDWOOD_INLINE float signed_by(float a, float bend) {
   return a >= 0 ? bend : -bend;
@@ -49,7 +54,7 @@ template <Path kPath>
 HARDWOOD_INLINE float score_gradient(float a, float left, float right, float mean,
                                      float probability, float bend) {
   float difference = 0.5f * (right - left);
-  if constexpr (kPath == Path::kSum)
+  if constexpr (kPath != Path::kProduct)
     difference += signed_by(a, bend) * (0.5f * (right + left) - mean);
   return __builtin_fabsf(a) <= 1.0f ? probability * difference : 0.0f;
 }
@@ -64,9 +69,9 @@ HARDWOOD_INLINE float lane_sum(int n, Of&& of) {
   return sum;
 }
 
-// tanh(mu), the effect of a decision of +-mu in the softmax. 1 for the product form.
+// tanh(mu), the effect of a decision of +-mu in the softmax. 1 for the product forms.
 inline float bend_of(const DgtShape& shape, const DgtForm& form, const DgtTile& t) {
-  if (form.path == Path::kProduct) return 1.0f;
+  if (form.path != Path::kSum) return 1.0f;
   if (form.quantizer == Quantizer::kSign) return kTanh1;
   double sum = 0;
   for (int node = 0; node < shape.n_nodes(); ++node) {
@@ -176,13 +181,29 @@ inline void upward(const DgtShape& shape, const float* theta, DgtTile& t, float 
   for (int i = 0; i < n; ++i) t.mean[i] = t.below[i];
 }
 
+// The softmax after the product: t.mean, the value of the leaf reached, becomes the softmax mean.
+template <bool kOneOutput>
+inline void average_leaves(const DgtShape& shape, const float* theta, DgtTile& t) {
+  const std::ptrdiff_t n = t.tile;
+  const float other = 1.0f / (kE + static_cast<float>(shape.n_leaves() - 1));
+  for (int i = 0; i < n; ++i) t.mean[i] *= (kE - 1.0f) * other;
+  for (int leaf = 0; leaf < shape.n_leaves(); ++leaf) {
+    const float* value = t.leaf_value + leaf * n;
+    for (int i = 0; i < n; ++i) t.mean[i] += other * leaf_at<kOneOutput>(theta + leaf, value, i);
+  }
+}
+
 // Downward: each score is replaced by its gradient; t.below of a visited node becomes its
-// probability.
+// probability, times the weight of the product's softmax.
 template <Path kPath, bool kOneOutput>
 inline void downward(const DgtShape& shape, const float* theta, DgtTile& t, float bend) {
   const std::ptrdiff_t n = t.tile;
   const int first = shape.n_leaves() / 2 - 1;
-  for (int i = 0; i < n; ++i) t.below[i] = kOneOutput ? t.slope[i] : 1.0f;
+  constexpr bool kSoftmaxed = kPath == Path::kProductSoftmax;
+  const float leaves = static_cast<float>(shape.n_leaves());
+  const float weight = kSoftmaxed ? 0.5f * (kE + 1.0f) / (kE + leaves - 1.0f) : 1.0f;
+  const float pull = kSoftmaxed ? kTanhHalf : bend;
+  for (int i = 0; i < n; ++i) t.below[i] = kOneOutput ? weight * t.slope[i] : weight;
   const float* __restrict mean = t.mean;
   for (int node = 0; node < first; ++node) {
     float* __restrict a = t.score + node * n;
@@ -191,7 +212,7 @@ inline void downward(const DgtShape& shape, const float* theta, DgtTile& t, floa
     const float* __restrict probability = t.below + node * n;
     for (int i = 0; i < n; ++i) {
       const float p = probability[i], to_right = p * (0.5f + 0.5f * signed_by(a[i], bend));
-      a[i] = score_gradient<kPath>(a[i], vl[i], vr[i], mean[i], p, bend);
+      a[i] = score_gradient<kPath>(a[i], vl[i], vr[i], mean[i], p, pull);
       vr[i] = to_right;
       vl[i] = p - to_right;
     }
@@ -203,7 +224,7 @@ inline void downward(const DgtShape& shape, const float* theta, DgtTile& t, floa
     const float *tl = theta + left, *tr = tl + 1, *vl = t.leaf_value + left * n, *vr = vl + n;
     for (int i = 0; i < n; ++i)
       a[i] = score_gradient<kPath>(a[i], leaf_at<kOneOutput>(tl, vl, i),
-                                   leaf_at<kOneOutput>(tr, vr, i), mean[i], probability[i], bend);
+                                   leaf_at<kOneOutput>(tr, vr, i), mean[i], probability[i], pull);
   }
 }
 
@@ -212,10 +233,11 @@ inline void up_and_down(const DgtShape& shape, const DgtForm& form, const float*
                         DgtTile& t) {
   const float bend = bend_of(shape, form, t);
   upward<kOneOutput>(shape, theta, t, bend);
-  if (form.path == Path::kSum)
-    downward<Path::kSum, kOneOutput>(shape, theta, t, bend);
-  else
-    downward<Path::kProduct, kOneOutput>(shape, theta, t, bend);
+  if (form.path == Path::kSum) return downward<Path::kSum, kOneOutput>(shape, theta, t, bend);
+  if (form.path == Path::kProduct)
+    return downward<Path::kProduct, kOneOutput>(shape, theta, t, bend);
+  average_leaves<kOneOutput>(shape, theta, t);
+  downward<Path::kProductSoftmax, kOneOutput>(shape, theta, t, bend);
 }
 
 // Replaces scores by their gradients.

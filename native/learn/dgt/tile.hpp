@@ -17,7 +17,8 @@ struct DgtShape {
   HARDWOOD_INLINE int n_leaves() const { return 1 << height; }
 };
 
-enum class Path { kSum, kProduct };            // Eq. (4), Eq. (2)
+// Eq. (4), Eq. (2), and Eq. (2) with a softmax over the leaves (C.3.1).
+enum class Path { kSum, kProduct, kProductSoftmax };
 enum class Quantizer { kSign, kScaled };       // +-1, or +-mean |a| as in the authors' code
 enum class Routing { kQuantized, kAnnealed };  // Sec. 3.3: straight-through, or a sharpened sigmoid
 

@@ -32,13 +32,14 @@ What differs from the paper:
 3. The L1 penalty is a proximal step, so weights reach exactly zero.
 4. Two classes are learned with one score per leaf (logistic loss).
 5. RMSprop's epsilon is 1e-5 (the paper does not state it; the authors' code has it).
-6. Annealed routing (Sec. 3.3, Table 7 (c)) sharpens the sigmoids, as Sec. 3.3 says. The sum form
-   also sharpens the softmax over the leaves by the same factor, as C.3.1 says; otherwise it would
+6. Annealed routing (Sec. 3.3, Table 7 (c)) sharpens the sigmoids, as Sec. 3.3 says. The forms with
+   a softmax over the leaves also sharpen it by the same factor, as C.3.1 says; otherwise they would
    never become hard.
 7. With several layers, clipping and penalties apply to the factors, including biases, as in the
    authors' code. A product of sparse factors is not sparse.
 8. Several restarts, of which the best on validation data is kept (`n_restarts`), and nodes that no
    training row reaches are dropped when learning ends (`learn/finish.py`).
+9. The path "product" has no softmax after the AND layer; "product_softmax" is the paper's (C.3.1).
 """
 
 from __future__ import annotations
@@ -121,15 +122,17 @@ class Relaxation(Parameters):
     ----------
     path
         "sum": the AND along a path is a step function of a sum (Eq. 4), as in the paper. "product":
-        it is a product of step functions (Eq. 2).
+        it is a product of step functions (Eq. 2). "product_softmax": that product with a softmax
+        over the leaves after it (C.3.1), the paper's own product form; "product" usually learns
+        better.
     quantizer
         "sign": a decision is +1 or -1. "scaled": plus or minus the mean absolute score in the batch
         (in parts of at most 128 rows), as in the authors' code; only for path="sum" with quantized
         routing.
     routing
         "quantized": hard decisions with straight-through gradients. "annealed": sigmoids that
-        sharpen during learning, so the tree is soft until the end. With path="product", this is the
-        paper's baseline PAT. The record of the tree has the cost of hardening.
+        sharpen during learning, so the tree is soft until the end. With path="product_softmax",
+        this is the paper's baseline PAT. The record of the tree has the cost of hardening.
     sharpness
         Annealed routing: factor of the scores at the first step and at the last.
     annealing
@@ -141,7 +144,9 @@ class Relaxation(Parameters):
         For values that are unknown or out of range, and for settings without effect.
     """
 
-    path: Literal["sum", "product"] = choice_field("sum", ("sum", "product"))
+    path: Literal["sum", "product", "product_softmax"] = choice_field(
+        "sum", ("sum", "product", "product_softmax")
+    )
     quantizer: Literal["sign", "scaled"] = choice_field("sign", ("sign", "scaled"))
     routing: Literal["quantized", "annealed"] = choice_field("quantized", ("quantized", "annealed"))
     sharpness: tuple[float, float] = checked(_SHARPNESS, _sharpness, Values("sequence"))
@@ -154,7 +159,7 @@ class Relaxation(Parameters):
     def _check_effects(self) -> None:
         """Refuse settings without effect."""
         is_annealed = self.routing == "annealed"
-        if self.quantizer == "scaled" and (is_annealed or self.path == "product"):
+        if self.quantizer == "scaled" and (is_annealed or self.path != "sum"):
             raise ValueError(
                 "quantizer='scaled' scales the decisions of path='sum' with routing='quantized', "
                 f"and does nothing for path={self.path!r} with routing={self.routing!r}: leave it "

@@ -30,7 +30,7 @@ from benchmarks.quality.tel_tables import (
     rows_of,
     wins,
 )
-from benchmarks.quality.written_page import LEGEND, origin, write_or_check
+from benchmarks.quality.written_page import LEGEND, not_here, origin, write_or_check
 from benchmarks.record import RESULTS, Result, file_of, read, results
 
 PAGE = RESULTS.parents[1] / "docs" / "results" / "tel.md"
@@ -361,8 +361,7 @@ def table_4() -> list[str]:
         *markdown(head, _networks(found)),
         *(_compared(found, name) for name in NAMES),
         "",
-        "The paper also chooses by accuracy, over up to 100 epochs and 25 rounds of TPE. CIFAR-10, "
-        "its third data set, was not run.",
+        "The paper also chooses by accuracy, over up to 100 epochs and 25 rounds of TPE.",
         "",
         *_by_loss(head),
         f"An earlier search had {before['draws']} draws over {before['epochs']} epochs. "
@@ -581,6 +580,16 @@ SECTIONS: Sequence[tuple[str, str, Callable[[], list[str]], str]] = (
 )
 
 
+NOT_HERE = not_here(
+    "Table 3 by the paper's protocol of 15 splits, 50 rounds and 5 folds of all rows. Gamma is "
+    "searched in the paper's [1e-4, 1], most of which makes splits hard from the start; categories "
+    "go in as numbers; logistic regression has standardized columns, which the paper's has not.",
+    "In Table 2, the logistic function at the slope of the smooth step (gamma = 6 alpha).",
+    "CIFAR-10 in Table 4.",
+    "In Figure 3, the engine against its own logistic function.",
+)
+
+
 def page() -> str:
     lines = [
         "# TEL: the paper's numbers and ours",
@@ -594,6 +603,8 @@ def page() -> str:
     ]
     for title, made_by, body, record in SECTIONS:
         lines += [f"## {title}", "", made_by, "", *body(), *origin(record)]
+    title, missing = NOT_HERE
+    lines += [f"## {title}", "", *missing]
     return "\n".join(lines).rstrip() + "\n"
 
 

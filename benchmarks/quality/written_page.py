@@ -24,6 +24,11 @@ def joined(head: list[str], sections: Iterable[tuple[str, list[str]]]) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+def not_here(*missing: str) -> tuple[str, list[str]]:
+    """Return the section that names what the page lacks of the paper."""
+    return "What is not here", [*(f"- {each}" for each in missing), ""]
+
+
 def write_or_check(page: Callable[[], str], path: Path, description: str) -> int:
     """Write the page; with ``--check``, only say whether it agrees with the results."""
     parser = argparse.ArgumentParser(description=description)

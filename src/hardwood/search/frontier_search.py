@@ -43,7 +43,7 @@ from hardwood.text.numbers import format_number, plural
 _HOPE = -0.5  # standard errors that an oblique tree must be better on the first fold
 _CLEARLY = 2.0  # standard errors that an oblique tree may be worse before the search gives it up
 _INTERRUPTED = "Not fitted to all rows: the fit was interrupted."
-_RESERVED_SHARE = 0.3  # of the time left, for a linear tree of all rows, while others are tried
+_RESERVED_SHARE = 0.35  # of the time limit, for a linear tree of all rows, at most
 _SAFE_SHARE = 0.7  # of the time left, for a tree of more rows than the search had
 _WORTH_MORE = 1.5  # times the rows of the first fold
 _OBLIQUE_TRIALS = 3  # of oblique trees, reinforced ones among them, before that is asked
@@ -147,9 +147,7 @@ class FrontierSearch:
     def _meet_linear(self, oblique: TreeSearch) -> None:
         oblique.trials = self._trials
         oblique.rival = self._best_linear.losses
-        oblique.reserve = min(
-            self.linear.reserved_seconds, _RESERVED_SHARE * max(self.run.clock.left, 0.0)
-        )
+        oblique.reserve = min(self.linear.reserved_seconds, _RESERVED_SHARE * self.run.clock.limit)
 
     def _search_oblique(self) -> None:
         assert self.oblique is not None

@@ -2,9 +2,10 @@
 
 The rows of the training and validation parts come in an order drawn with the seed. If there are
 more queries than rows, they come again in new orders. At each mark, the best actions are predicted
-for the test rows (at most 10,000, always the same). ``paper`` has the paper's settings and depth 6;
-``tree`` has our defaults. VW has the best setting of `bandit_replay.py` for the data set among
-those that need at most a minute per run.
+for the test rows (at most 10,000, always the same). ``paper`` has the paper's settings and depth 6,
+and the quantizer and the number of rounds per step that are best on validation rows (the mean over
+the second half of the marks, one seed); ``tree`` has our defaults. VW has the best setting of
+`bandit_replay.py` for the data set among those that need at most a minute per run.
 """
 
 from __future__ import annotations
@@ -37,6 +38,12 @@ QUERIES = {
 FLOORS = {"covtype": (10_000, 62.5), "mnist": (76_000, 80.0)}
 CURVES = {"tree": "DGTBandit", "paper": 'DGTBandit(method="paper")', "vw": "Vowpal Wabbit"}
 PAPER_HEIGHT = 6
+PAPER_GRID = [
+    {"quantizer": quantizer, "gradient_accumulation": rounds}
+    for quantizer in ("sign", "scaled")
+    for rounds in (1, 4)
+]
+_CHOOSING_SEED = 1000
 MOST_TEST_ROWS = 10_000
 LONGEST_PASS = 60.0  # seconds of one run of VW
 
@@ -68,11 +75,12 @@ def marks(run: Run, name: str) -> list[int]:
     return sorted({*spread, *floor})
 
 
-def rows_of(run: Run, name: str) -> Rows:
+def rows_of(run: Run, name: str, *, is_choosing: bool = False) -> Rows:
+    """Return the rows of a final run, or training and validation rows to choose a setting by."""
     table = parts(run.data, TASKS[name], 0)
-    test = np.random.default_rng(0).permutation(table.test)[:MOST_TEST_ROWS]
+    held_out, learned = (table.valid, table.train) if is_choosing else (table.test, table.learnable)
+    test = np.random.default_rng(0).permutation(held_out)[:MOST_TEST_ROWS]
     y = np.unique(table.y, return_inverse=True)[1].astype(np.int32)
-    learned = table.learnable
     return Rows(table.X[learned], y[learned], table.X[test], y[test])
 
 
@@ -94,11 +102,26 @@ def vw_setting(name: str) -> Setting | None:
     return max(quick, key=lambda entry: entry["score"])["setting"] if quick else None
 
 
-def setting_of(name: str, curve: str) -> Setting | None:
+def setting_of(run: Run, name: str, curve: str) -> Setting | None:
     if curve == "vw":
         return vw_setting(name)
     setting = LEARNERS[curve].settings()[0]
-    return setting | {"max_depth": PAPER_HEIGHT} if curve == "paper" else setting
+    if curve == "tree":
+        return setting
+    settings = [setting | {"max_depth": PAPER_HEIGHT} | options for options in PAPER_GRID]
+    return max(settings, key=lambda option: _score_on_validation(run, name, curve, option))
+
+
+def _score_on_validation(run: Run, name: str, curve: str, setting: Setting) -> float:
+    ledger = ledger_of(run, name, curve)
+    entry = ledger.choice(0, setting, 0)
+    if entry is None:
+        found = curve_of(run, name, curve, setting, _CHOOSING_SEED, is_choosing=True)
+        late = found["values"][len(found["values"]) // 2 :]
+        entry = found | {"repeat": 0, "score": float(np.mean(late))}
+        ledger.add_choice(entry)
+        print(f"{name} {curve} {setting}: {entry['score']:.2f} % of validation rows", flush=True)
+    return entry["score"]
 
 
 @contextmanager
@@ -120,11 +143,13 @@ def scaled(rows: Rows) -> Rows:
     return rows._replace(X=(rows.X - mean) / deviation, X_test=(rows.X_test - mean) / deviation)
 
 
-def curve_of(run: Run, name: str, curve: str, setting: Setting, seed: int) -> Entry:
+def curve_of(
+    run: Run, name: str, curve: str, setting: Setting, seed: int, *, is_choosing: bool = False
+) -> Entry:
     """Return accuracies at the marks, in percent."""
     if time.monotonic() > run.deadline:
         raise OutOfTimeError
-    rows = rows_of(run, name)
+    rows = rows_of(run, name, is_choosing=is_choosing)
     if setting.get("standardized"):
         rows = scaled(rows)
     queries, start = marks(run, name), time.process_time()
@@ -154,16 +179,16 @@ def work(run: Run, names: list[str], curves: list[str]) -> None:
     """Compute the curves that are not recorded yet."""
     for name in names:
         for curve in curves:
-            setting = setting_of(name, curve)
-            if setting is None:
-                print(f"{name} {curve}: no grid of bandit_replay yet, left out.", flush=True)
-                continue
             with alone(ledger_of(run, name, curve).name) as is_alone:
                 if is_alone:
-                    _seeds(run, name, curve, setting)
+                    _seeds(run, name, curve)
 
 
-def _seeds(run: Run, name: str, curve: str, setting: Setting) -> None:
+def _seeds(run: Run, name: str, curve: str) -> None:
+    setting = setting_of(run, name, curve)
+    if setting is None:
+        print(f"{name} {curve}: no grid of bandit_replay yet, left out.", flush=True)
+        return
     ledger = ledger_of(run, name, curve)
     ledger.forget_runs(0, other_than=setting)
     for seed in range(run.n_seeds):

@@ -44,10 +44,10 @@ OnlineTree::OnlineTree(DgtShape shape, Loss loss, const OnlineStep& step, int ba
     : shape_(shape),
       seed_(seed),
       step_(step),
-      learner_(shape, DgtForm{step.path}, Annealing{}, loss, 0.0f, batch_size),
+      learner_(shape, DgtForm{step.path, step.quantizer}, Annealing{}, loss, 0.0f, batch_size),
       parameters_(learner_.layout().n_parameters()),
-      first_moment_(learner_.layout().n_parameters()),
-      second_moment_(learner_.layout().n_parameters()),
+      first_moment_(learner_.layout().n_parameters() + step.shares_bias),
+      second_moment_(learner_.layout().n_parameters() + step.shares_bias),
       gradient_(learner_.layout().n_parameters()),
       mean_(step.averaging > 0 ? learner_.layout().n_parameters() : 0),
       batch_(shape.n_columns, learner_.tile_capacity(batch_size)),
@@ -96,6 +96,18 @@ double OnlineTree::squared_norm() {
   return sum;
 }
 
+// A row's slope is in the gradient of one leaf, so the sum over the leaves is the gradient by what
+// they share. The averages of that gradient are the last entries of the moments.
+void OnlineTree::step_of_shared_bias(const StepOptions& step) {
+  float* leaves = learner_.layout().view(parameters_.data()).leaves;
+  const std::size_t first = leaves - parameters_.data(), last = parameters_.size();
+  float sum = 0, move = 0;
+  for (std::size_t i = first; i < last; ++i) sum += gradient_[i];
+  kernels().optimize(1, &move, &sum, second_moment_.data() + last, first_moment_.data() + last,
+                     step);
+  for (std::size_t i = first; i < last; ++i) parameters_[i] += move;
+}
+
 // Splits may be penalized, leaves are not.
 void OnlineTree::step() {
   StepOptions step = step_.step;
@@ -111,6 +123,7 @@ void OnlineTree::step() {
   const std::size_t leaves = p.leaves - parameters_.data();  // splits come before them
   step.l2 = 0.0f;
   move(leaves, parameters_.size(), step_.step.learning_rate);
+  if (step_.shares_bias) step_of_shared_bias(step);
   step.l2 = step_.step.l2;
   if (layers_) {
     step.learning_rate = static_cast<float>(step_.split_rate * slower);

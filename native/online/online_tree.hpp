@@ -29,6 +29,10 @@ struct OnlineStep {
   std::vector<int> hidden;   // widths between the linear layers of the splits; none: one layer
   bool starts_level = true;  // all leaves start at zero; else at random, as in the paper
   Path path = Path::kSum;
+  Quantizer quantizer = Quantizer::kSign;
+  // One number that is added to all values of all leaves is learned too, as in the authors' code. The
+  // leaves hold it: only its step is taken on its own.
+  bool shares_bias = false;
   float clip = std::numeric_limits<float>::infinity();  // upper bound on the norm of the gradient
   // Decisions use the average of the parameters over about this fraction of all steps, the last ones
   // (polynomial-decay averaging: Shamir, Zhang. ICML 2013). Zero: no averaging.
@@ -110,6 +114,7 @@ class OnlineTree {
 
  private:
   void step();
+  void step_of_shared_bias(const StepOptions& step);
   double squared_norm();
   void average();
   Matrix<float> weights_in(float* of) const {

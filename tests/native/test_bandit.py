@@ -35,6 +35,8 @@ def options_of(method: str, **changes) -> dict:
     [
         ("paper", 1000, 0.0, {}),
         ("paper", 200, 0.2, {"batch_size": 1, "exploration": 0.05}),
+        ("paper", 1000, 0.0, {"quantizer": "scaled"}),
+        ("paper", 200, 0.0, {"shares_bias": False}),
         ("replay", 1000, 0.0, {"batch_size": 16}),
         ("replay", 200, 0.2, {"batch_size": 40, "updates_per_round": 1.5, "input_noise": 0.0}),
     ],

@@ -11,8 +11,32 @@ from scipy.special import expit
 from hardwood import _native
 from hardwood.bandit.parameters import BanditParameters, RegressionParameters
 from reference import bandit as reference
+from reference import dgt
+from reference.optimize import RMSprop
 
 numbers = st.floats(-3.0, 3.0)
+
+
+def test_the_number_that_all_leaves_share_takes_the_step_of_a_parameter_of_its_own():
+    """theta + c with two optimizers: the tree holds the sums, and its splits do not notice."""
+    rng = np.random.default_rng(0)
+    height, K = 3, 4
+    m = 2**height - 1
+    start = rng.normal(size=m * 8 + m + (m + 1) * K)
+    options = BanditParameters(method="paper", learning_rate=0.05).for_engine(5, K)
+    tree = reference.Tree(start, 5, K, height, options)
+    theta, c, W = tree.Theta.copy(), np.zeros(1), tree.W.copy()
+    of_theta, of_c, of_W = (RMSprop(0.0, 0.99, 1e-5) for _ in range(3))
+    for _ in range(20):
+        Z, slope = rng.normal(size=(6, 5)), rng.normal(size=(6, K))
+        dW, _, dTheta = dgt.backward(Z, W, tree.b, theta + c, slope)
+        W = of_W.step(W, dW, 0.05)
+        theta = of_theta.step(theta, dTheta, 0.05)
+        c = of_c.step(c, slope.sum(keepdims=True).ravel(), 0.05)
+        tree.step(Z, slope)
+        np.testing.assert_allclose(tree.Theta, theta + c, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(tree.W, W, rtol=0, atol=1e-12)
+    assert np.abs(c) > 0.1
 
 
 def huber(r: float) -> float:

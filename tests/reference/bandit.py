@@ -213,6 +213,8 @@ class Tree:
     """The tree and its optimizers: one for the splits or each of their factors, one for the leaves.
 
     Decisions use the average of the parameters over about the fraction ``averaging`` of all steps.
+    With ``shares_bias``, one number that all values of all leaves have in common is learned too; it
+    is part of Theta, which all that is computed depends on.
     """
 
     def __init__(
@@ -231,7 +233,10 @@ class Tree:
         self.Theta = flat[m * stride + m :].reshape(m + 1, K).copy()
         self.rates = options["split_rate"], options["split_rate"], options["learning_rate"]
         self.optimizers = [_optimizer(options) for _ in range(3)]
-        self.relaxation = dgt.Relaxation(path=options.get("path", "sum"))
+        self.relaxation = dgt.Relaxation(
+            path=options.get("path", "sum"), quantizer=options.get("quantizer", "sign")
+        )
+        self.bias_optimizer = _optimizer(options) if options.get("shares_bias") else None
         self.factors = _factors(factors, layers.shapes(m, n_columns, options["hidden"]))
         self.factor_optimizers = [_optimizer(options) for _ in self.factors]
         self.averaging = options.get("averaging", 0.0)
@@ -266,6 +271,9 @@ class Tree:
                 self.optimizers, parts, found, self.rates, strict=True
             )
         )
+        if self.bias_optimizer is not None:
+            move = self.bias_optimizer.step(np.zeros(1), slope.sum(keepdims=True), self.rates[2])
+            self.Theta = self.Theta + move.ravel()
         if self.factors:
             G = np.column_stack(found[:2])
             self.factors = layers.step(self.factors, G, self.factor_optimizers, self.rates[0])

@@ -56,6 +56,9 @@ OnlineStep online_step(OptionReader& options, int n_columns) {
   o.starts_level = options.get<bool>("starts_level");
   if (const auto path = options.find<std::string>("path"))
     o.path = form_named(*path, "sign", "quantized").path;
+  if (const auto quantizer = options.find<std::string>("quantizer"))
+    o.quantizer = form_named("sum", *quantizer, "quantized").quantizer;
+  o.shares_bias = options.find<bool>("shares_bias").value_or(false);
   o.clip = static_cast<float>(options.find<double>("clip", 0.0, kInfinity).value_or(kInfinity));
   o.step.l2 = static_cast<float>(options.find<double>("l2", 0.0, OptionReader::kMost).value_or(0));
   o.averaging = options.find<double>("averaging", 0.0, 1.0).value_or(0);

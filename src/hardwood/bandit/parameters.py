@@ -94,7 +94,7 @@ class BanditParameters(OnlineParameters):
 
     METHODS = ("replay", "paper")
     REPLAY_ONLY = OnlineParameters.REPLAY_ONLY | {"exploration", "buffer"}
-    PAPER_ONLY = OnlineParameters.PAPER_ONLY | {"epsilon"}
+    PAPER_ONLY = OnlineParameters.PAPER_ONLY | {"epsilon", "quantizer"}
     # [DGT22], Sec. C.3.2, has the learning rate, epsilon and the accumulation over 4 rounds.
     AUTO: ClassVar[dict[str, dict[str, float]]] = {"learning_rate": {"replay": 5e-3, "paper": 1e-3}}
 
@@ -102,6 +102,7 @@ class BanditParameters(OnlineParameters):
     max_depth: int = integer_field(8, 1, MAX_DEPTH)
     exploration: float = real_field(1.0, 0.0)
     epsilon: float = real_field(0.3, 0.0, 1.0, open_high=False)
+    quantizer: str = choice_field("sign", ("sign", "scaled"))
     batch_size: int = integer_field(64, 1, _MAX_BATCH)
     buffer: str = choice_field("uniform", ("uniform", "recent"))
 
@@ -115,6 +116,8 @@ class BanditParameters(OnlineParameters):
         return self._shared() | {
             "split_rate": self.learning_rate * widening,
             "exploration": gamma,
+            "quantizer": self.quantizer,
+            "shares_bias": self.is_paper,
             "keeps_recent": self.buffer == "recent",
             "n_first": min(max(_FIRST_ROUNDS, 2 * n_actions), _MOST_FIRST_ROUNDS),
             "hidden": [],

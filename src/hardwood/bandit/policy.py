@@ -60,6 +60,9 @@ class DGTBandit(OnlineLearner):
         about twice as often.
     epsilon : float, default=0.3
         For "paper": the probability of an action drawn at random, from 0 to 1.
+    quantizer : "sign" or "scaled", default="sign"
+        For "paper": a decision counts as +1 or -1, or as plus or minus the mean absolute score of
+        the rounds of a step, as in the authors' code.
     batch_size : int, default=64
         For "replay": stored rounds per gradient step.
     updates_per_round : float, default=1.0
@@ -109,6 +112,7 @@ class DGTBandit(OnlineLearner):
     max_depth: int = 8
     exploration: float = 1.0
     epsilon: float = 0.3
+    quantizer: Literal["sign", "scaled"] = "sign"
     batch_size: int = 64
     buffer: Literal["uniform", "recent"] = "uniform"
 

@@ -32,6 +32,8 @@ MethodChoice = Literal[
 
 BufferChoice = Literal["uniform", "recent"]
 """What `--buffer` takes."""
+QuantizerChoice = Literal["sign", "scaled"]
+"""What `--quantizer` takes."""
 
 # In standard deviations of the target. Smaller than the library's, because trying numbers far from
 # the prediction costs loss in the simulation and, without noise, gains nothing.
@@ -113,6 +115,12 @@ def simulate(
     epsilon: Annotated[
         float | None,
         _hyperparameter("epsilon", "paper: the probability of a random action."),
+    ] = None,
+    quantizer: Annotated[
+        QuantizerChoice | None,
+        _hyperparameter(
+            "quantizer", "paper: decisions are +-1, or +- the mean absolute score of a step."
+        ),
     ] = None,
     perturbation: Annotated[
         float | None,
@@ -209,6 +217,7 @@ def simulate(
         "learning_rate": learning_rate,
         "exploration": exploration,
         "epsilon": epsilon,
+        "quantizer": quantizer,
         "perturbation": perturbation,
         "buffer": buffer,
         "buffer_size": buffer_size,

@@ -8,6 +8,7 @@
 #include "learn/dgt/soft_step.hpp"
 #include "learn/non_greedy/step.hpp"
 #include "learn/reinforced/step.hpp"
+#include "learn/semantic/step.hpp"
 #include "learn/tao/step.hpp"
 #include "learn/tel/step.hpp"
 #include "table/encode.hpp"
@@ -50,6 +51,8 @@ const Kernels table = {
     dgt_tile,
     dgt_predict,
     predict_leaves,
+    semantic_tile,
+    semantic_predict,
     soft_forward<float, float>,
     soft_forward<double, double>,
     soft_forward<float, double>,

@@ -14,6 +14,7 @@
 #include "learn/dgt/tile.hpp"
 #include "learn/non_greedy/tile.hpp"
 #include "learn/reinforced/tile.hpp"
+#include "learn/semantic/tile.hpp"
 #include "learn/tao/tile.hpp"
 #include "table/encoding.hpp"
 #include "tree/leaves.hpp"
@@ -60,6 +61,11 @@ struct Kernels {
   void (*dgt_predict)(const DgtShape&, const DgtForm&, const Parameters<float>&, DgtTile&);
   void (*dgt_leaves)(const DgtShape&, const Parameters<float>&,
                      DgtTile&);  // from the leaves reached
+  double (*semantic_tile)(const DgtShape&, const SemanticLeaves&, const Parameters<float>&,
+                          SemanticTile&, Loss, float parameter, float factor, bool slope_given,
+                          bool first, const Parameters<float>& gradient);
+  void (*semantic_predict)(const DgtShape&, const SemanticLeaves&, const Parameters<float>&,
+                           SemanticTile&);
   void (*soft_forward)(const SoftTrees<float>&, SoftTile<float>&);
   void (*soft_forward_double)(const SoftTrees<double>&, SoftTile<double>&);
   void (*soft_answer)(const SoftTrees<float, double>&, SoftTile<float, double>&);

@@ -7,7 +7,9 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstdint>
+#include <numbers>
 #include <span>
 #include <utility>
 
@@ -51,6 +53,19 @@ class Random {
 
   float uniform(float low, float high) { return low + (high - low) * uniform(); }
 
+  // Normal, of mean 0 and deviation 1: Box and Muller's transform, two numbers at a time.
+  float normal() {
+    if (has_other_) {
+      has_other_ = false;
+      return other_;
+    }
+    const float radius = std::sqrt(-2.0f * std::log(1.0f - uniform()));
+    const float angle = 2.0f * std::numbers::pi_v<float> * uniform();
+    other_ = radius * std::sin(angle);
+    has_other_ = true;
+    return radius * std::cos(angle);
+  }
+
   // Uniform in {0, ..., n - 1}, n >= 1. The multiply-shift bias is below n / 2^64.
   std::uint64_t below(std::uint64_t n) {
     const std::uint64_t high = bits();
@@ -69,6 +84,8 @@ class Random {
   std::uint64_t counter_ = 0;
   std::array<std::uint32_t, 4> block_{};
   int used_ = 4;
+  float other_ = 0;
+  bool has_other_ = false;
 };
 
 }  // namespace hardwood

@@ -20,6 +20,7 @@ TrainingOptions training_options(OptionReader& options, std::size_t n_train) {
   o.schedule = schedule_named(options.get<std::string>("schedule"));
   o.schedule_cycles = options.get<int>("schedule_cycles", 1, std::numeric_limits<int>::max());
   o.clip_norm = options.number("clip_norm", 0, std::numeric_limits<double>::infinity());
+  o.noise = options.number("noise");
   o.patience = options.get<int>("patience", 0, std::numeric_limits<int>::max());
   o.hidden = options.list<int>("hidden", 1, kMany);
   o.step.optimizer = optimizer_named(options.get<std::string>("optimizer"));

@@ -6,6 +6,7 @@
 #include "learn/dgt/learner.hpp"
 #include "learn/non_greedy/learner.hpp"
 #include "learn/reinforced/learner.hpp"
+#include "learn/semantic/learner.hpp"
 #include "learn/tel/learner.hpp"
 
 namespace hardwood {
@@ -13,7 +14,7 @@ namespace hardwood {
 namespace {
 
 void require_one_layer(const TrainingOptions& training) {
-  require(training.hidden.empty(), "only the splits of DGT have layers");
+  require(training.hidden.empty(), "only the splits of dgt and semantic have layers");
 }
 
 Annealing annealing_of(OptionReader& options) {
@@ -35,6 +36,23 @@ Method dgt(const FitCall& call, OptionReader& options) {
   return {[=, &call](int) {
     return std::make_unique<DgtLearner>(shape, form, annealing, call.problem.loss,
                                         call.problem.loss_parameter, call.training.batch_size);
+  }};
+}
+
+// Leaves of one class each are for losses of one class per row, whose scores they are.
+Method semantic(const FitCall& call, OptionReader& options) {
+  const DgtShape shape{options.get<int>("height", 1, 20), call.problem.n_columns(),
+                       call.problem.n_outputs, options.get<bool>("linear_leaves")};
+  const auto classes = options.list<std::int32_t>("classes", 0, kMany);
+  const int n_mixed = options.get<int>("n_mixed", 1, kMany);
+  const Loss loss = call.problem.loss;
+  require(classes.empty() || n_mixed == 1, "leaves of one class are not mixed");
+  require(classes.empty() || loss == Loss::kCrossEntropy || loss == Loss::kCustom ||
+              (loss == Loss::kLogistic && call.problem.n_outputs == 1),
+          "leaves of one class need a loss of the scores of classes");
+  return {[=, &call](int) {
+    return std::make_unique<SemanticLearner>(shape, classes, n_mixed, loss,
+                                             call.problem.loss_parameter, call.training.batch_size);
   }};
 }
 
@@ -155,10 +173,12 @@ void check(const Problem& problem) {
 
 Method method_named(const std::string& name, const FitCall& call, OptionReader& options) {
   using Factory = Method (*)(const FitCall&, OptionReader&);
-  return named<Factory>(
-      name, "method",
-      {{"dgt", dgt}, {"tel", tel}, {"non_greedy", non_greedy}, {"reinforced", reinforced}})(
-      call, options);
+  return named<Factory>(name, "method",
+                        {{"dgt", dgt},
+                         {"semantic", semantic},
+                         {"tel", tel},
+                         {"non_greedy", non_greedy},
+                         {"reinforced", reinforced}})(call, options);
 }
 
 }  // namespace hardwood

@@ -15,6 +15,19 @@ Layout layout_of(const DgtShape& shape) {
 
 }  // namespace
 
+void initialize_perfect_tree(const DgtShape& shape, const Layout& layout, Random& random,
+                             float* parameters) {
+  const Parameters<float> p = layout.view(parameters);
+  const float split_bound = 1.0f / std::sqrt(static_cast<float>(std::max(shape.n_columns, 1)));
+  for (int node = 0; node < shape.n_nodes(); ++node)
+    for (int j = 0; j < shape.n_columns; ++j)
+      p.W[static_cast<std::ptrdiff_t>(node) * padded(shape.n_columns) + j] =
+          random.uniform(-split_bound, split_bound);
+  const float leaf_bound = 1.0f / std::sqrt(static_cast<float>(shape.n_leaves()));
+  for (std::size_t i = 0; i < layout.n_values(); ++i)
+    p.leaves[i] = random.uniform(-leaf_bound, leaf_bound);
+}
+
 DgtLearner::DgtLearner(DgtShape shape, DgtForm form, Annealing annealing, Loss loss,
                        float loss_parameter, int batch_size)
     : GradientLearner(layout_of(shape)),
@@ -48,17 +61,8 @@ int DgtLearner::tile_capacity(int batch_size) const {
   return dgt_tile_capacity(shape_, batch_size);
 }
 
-// Uniform in +-1/sqrt(inputs) for the splits and the leaves, biases zero: the authors' code.
 void DgtLearner::initialize(Random& random, float* parameters) const {
-  const Parameters<float> p = layout().view(parameters);
-  const float split_bound = 1.0f / std::sqrt(static_cast<float>(std::max(shape_.n_columns, 1)));
-  for (int node = 0; node < shape_.n_nodes(); ++node)
-    for (int j = 0; j < shape_.n_columns; ++j)
-      p.W[static_cast<std::ptrdiff_t>(node) * padded(shape_.n_columns) + j] =
-          random.uniform(-split_bound, split_bound);
-  const float leaf_bound = 1.0f / std::sqrt(static_cast<float>(shape_.n_leaves()));
-  for (std::size_t i = 0; i < layout().n_values(); ++i)
-    p.leaves[i] = random.uniform(-leaf_bound, leaf_bound);
+  initialize_perfect_tree(shape_, layout(), random, parameters);
 }
 
 double DgtLearner::add_gradient(const float* parameters, const SampleTile& samples, float factor,

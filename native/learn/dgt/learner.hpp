@@ -16,6 +16,11 @@ struct Annealing {
   bool is_logarithmic = false;
 };
 
+// A random start, uniform in +-1/sqrt(inputs) for the splits and the leaves, biases zero: the authors'
+// code.
+void initialize_perfect_tree(const DgtShape& shape, const Layout& layout, Random& random,
+                             float* parameters);
+
 class DgtLearner final : public GradientLearner {
  public:
   DgtLearner(DgtShape shape, DgtForm form, Annealing annealing, Loss loss, float loss_parameter,

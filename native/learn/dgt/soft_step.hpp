@@ -87,11 +87,13 @@ inline void predict_softly(const DgtShape& shape, const DgtForm& form, const Par
                   {t.prediction, shape.n_outputs, t.tile, t.tile}, Start::kZero);
 }
 
-inline void accumulate_leaves_softly(const DgtShape& shape, const DgtTile& t, float* d_theta) {
+// Gradient by theta: each leaf is pulled by its share (leaves, tile) in the prediction.
+inline void accumulate_shared_leaves(const DgtShape& shape, const DgtTile& t, const float* share,
+                                     float* d_theta) {
   const std::ptrdiff_t n = t.tile;
   for (int leaf = 0; leaf < shape.n_leaves(); ++leaf)
     for (int o = 0; o < shape.n_outputs; ++o) {
-      const float *q = t.leaf_score + leaf * n, *slope = t.slope + o * n;
+      const float *q = share + leaf * n, *slope = t.slope + o * n;
       d_theta[leaf * shape.n_outputs + o] +=
           lane_sum(t.tile, [&](int i) { return q[i] * slope[i]; });
     }
@@ -169,7 +171,7 @@ inline double dgt_tile(const DgtShape& shape, const DgtForm& form, const Paramet
                               {shape.n_outputs, t.tile, t.prediction, t.target, t.weight, t.slope},
                               factor);
   if (form.routing == Routing::kAnnealed) {
-    accumulate_leaves_softly(shape, t, gradient.leaves);
+    accumulate_shared_leaves(shape, t, t.leaf_score, gradient.leaves);
     backward_scores_softly(shape, form, p, t);
   } else {
     accumulate_leaves(shape, t, gradient);

@@ -51,6 +51,13 @@ class TileReader {
     return tile_;
   }
 
+  // Adds Gaussian noise to the rows of the last tile.
+  void add_noise(Random& random, float deviation) {
+    for (int i = 0; i < tile_.n; ++i)
+      for (int j = 0; j < problem_.n_columns(); ++j)
+        tile_.X.row(i)[j] += deviation * random.normal();
+  }
+
  private:
   void clear() {
     if (problem_.encoding.n_indicators > 0) std::fill(X_.begin(), X_.end(), 0.0f);
@@ -63,6 +70,8 @@ class TileReader {
   Buffer<std::int32_t> active_, active_end_;
   SampleTile tile_;
 };
+
+constexpr std::uint64_t kNoise = 0x6E6F697365;  // streams of their own
 
 class Run {
  public:
@@ -91,7 +100,8 @@ class Run {
     bool stopped = monitor_.stop;
     for (int epoch = 0; epoch < options_.max_epochs && !stopped; ++epoch) {
       EpochRecord record{restart_, epoch};
-      learner_.before_epoch(epoch, descent_.parameters(), tiles_of(problem_.train));
+      learner_.before_epoch(epoch, descent_.parameters(),
+                            tiles_of(problem_.train, Reading::kAsTheyAre));
       const bool whole = run_epoch(epoch, record);
       result.interrupted |= !whole;
       if (!whole) {  // the first steps are kept if nothing is better
@@ -171,39 +181,53 @@ class Run {
     });
   }
 
+  // Steps read noisy rows; all passes of one step draw the same noise.
+  enum class Reading { kAsTheyAre, kNoisy };
+
   template <class Each>
-  void for_tiles(std::span<const std::int64_t> rows, const float* slope, Each&& each) {
+  void for_tiles(std::span<const std::int64_t> rows, const float* slope, Reading reading,
+                 Each&& each) {
+    Random noise(seed_ ^ kNoise, stream(n_steps_));
     for (std::size_t i = 0; i < rows.size(); i += tile_capacity_) {
       const auto part = rows.subspan(i, std::min<std::size_t>(tile_capacity_, rows.size() - i));
-      each(reader_.read(part, i == 0, slope ? slope + i * problem_.n_outputs : nullptr));
+      const SampleTile& tile =
+          reader_.read(part, i == 0, slope ? slope + i * problem_.n_outputs : nullptr);
+      if (reading == Reading::kNoisy && options_.noise > 0)
+        reader_.add_noise(noise, options_.noise);
+      each(tile);
     }
   }
 
-  Tiles tiles_of(std::span<const std::int64_t> rows, const float* slope = nullptr) {
-    return [this, rows, slope](const auto& each) { for_tiles(rows, slope, each); };
+  Tiles tiles_of(std::span<const std::int64_t> rows, Reading reading,
+                 const float* slope = nullptr) {
+    return [=, this](const auto& each) { for_tiles(rows, slope, reading, each); };
   }
 
   // Returns the weighted sum of the batch's losses.
   double take_step(std::span<const std::int64_t> rows, double learning_rate) {
     const int n = static_cast<int>(rows.size());
     const bool is_custom = problem_.loss == Loss::kCustom;
-    const double total = is_custom ? custom_slope(rows, 1.0f / static_cast<float>(n),
-                                                  descent_.parameters(), Purpose::kStep)
-                                   : 0.0;
+    const double total = is_custom
+                             ? custom_slope(rows, 1.0f / static_cast<float>(n),
+                                            descent_.parameters(), Purpose::kStep, Reading::kNoisy)
+                             : 0.0;
     const float* slope = is_custom ? batch_slope_.data() : nullptr;
-    return total + learner_.step({n, tiles_of(rows, slope), learning_rate}, descent_);
+    const double rest =
+        learner_.step({n, tiles_of(rows, Reading::kNoisy, slope), learning_rate}, descent_);
+    ++n_steps_;
+    return total + rest;
   }
 
   // Calls the custom loss for the gradient of a whole batch; batch_slope_ (n, k) receives it times
   // weight and factor.
   double custom_slope(std::span<const std::int64_t> rows, float factor, const float* parameters,
-                      Purpose purpose) {
+                      Purpose purpose, Reading reading) {
     const int n = static_cast<int>(rows.size()), k = problem_.n_outputs, t = problem_.n_targets;
     std::vector<float> prediction(static_cast<std::size_t>(n) * k),
         target(static_cast<std::size_t>(n) * t), values(n);
     batch_slope_.assign(prediction.size(), 0.0f);
     float* next = prediction.data();
-    for_tiles(rows, nullptr, [&](const SampleTile& tile) {
+    for_tiles(rows, nullptr, reading, [&](const SampleTile& tile) {
       learner_.predict(parameters, tile, purpose, prediction_.data());
       for (int i = 0; i < tile.n; ++i)
         for (int o = 0; o < k; ++o)
@@ -226,11 +250,11 @@ class Run {
 
   double mean_loss(std::span<const std::int64_t> rows, const float* parameters, Purpose purpose) {
     if (problem_.loss == Loss::kCustom) {
-      const double total = custom_slope(rows, 1.0f, parameters, purpose);
+      const double total = custom_slope(rows, 1.0f, parameters, purpose, Reading::kAsTheyAre);
       return has_value() ? total / total_weight(rows) : std::numeric_limits<double>::quiet_NaN();
     }
     double total = 0;
-    for_tiles(rows, nullptr, [&](const SampleTile& tile) {
+    for_tiles(rows, nullptr, Reading::kAsTheyAre, [&](const SampleTile& tile) {
       learner_.predict(parameters, tile, purpose, prediction_.data());
       total += kernels().loss_and_gradient(problem_.loss, problem_.loss_parameter,
                                            {problem_.n_outputs, tile.capacity, prediction_.data(),
@@ -268,6 +292,7 @@ class Run {
   Buffer<float> prediction_, slope_;
   std::vector<float> batch_slope_;
   std::vector<std::int64_t> order_;
+  int n_steps_ = 0;  // taken
   bool custom_has_value_ = true;
 };
 

@@ -44,6 +44,7 @@ struct TrainingOptions {
   int schedule_cycles = 4;
   float clip_norm = std::numeric_limits<float>::infinity();
   std::vector<int> hidden;  // widths between the linear layers of the splits; none: one layer
+  float noise = 0;          // standard deviation of what steps add to every entry of their rows
   int patience = 0;         // epochs without a better validation loss before stopping; 0: never
 };
 

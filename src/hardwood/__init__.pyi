@@ -15,6 +15,8 @@ from hardwood.estimators.non_greedy import NonGreedyTreeRegressor as NonGreedyTr
 from hardwood.estimators.reinforced import ReinforcedTreeClassifier as ReinforcedTreeClassifier
 from hardwood.estimators.reinforced import ReinforcedTreeRegressor as ReinforcedTreeRegressor
 from hardwood.estimators.rewards import learn_from_rewards as learn_from_rewards
+from hardwood.estimators.semantic import SemanticTreeClassifier as SemanticTreeClassifier
+from hardwood.estimators.semantic import SemanticTreeRegressor as SemanticTreeRegressor
 from hardwood.estimators.tao import TAOClassifier as TAOClassifier
 from hardwood.estimators.tao import TAORegressor as TAORegressor
 from hardwood.estimators.tel import TELClassifier as TELClassifier

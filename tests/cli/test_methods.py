@@ -42,6 +42,10 @@ QUICK = {
         "--max-epochs 5 --n-estimators 3 --no-bootstrap --max-depth 2",
         {"max_epochs": 5, "n_estimators": 3, "bootstrap": False, "max_depth": 2},
     ),
+    "semantic": (
+        "--max-epochs 5 --max-depth 3 --noise 0.1 --leaves constant --n-mixed 2",
+        {"max_epochs": 5, "max_depth": 3, "noise": 0.1, "leaves": "constant", "n_mixed": 2},
+    ),
     "tao": (
         "--max-depth 2 --l1 0.1 --l2 1 --max-sweeps 3 --init co2",
         {"max_depth": 2, "l1": 0.1, "l2": 1.0, "max_sweeps": 3, "init": "co2"},
@@ -207,7 +211,7 @@ def test_the_help_of_a_method_has_only_its_options(run, monkeypatch):
         (
             "fit",
             ["--l1=0.1"],
-            "it belongs to --method dgt, dgt-forest, tao, non-greedy or reinforced",
+            "it belongs to --method dgt, dgt-forest, semantic, tao, non-greedy or reinforced",
         ),
         ("fit", ["--method", "tao", "--time-limit", 3], "it belongs to --method tree"),
         ("tune", ["--max-trials", 3], "No such option"),

@@ -97,6 +97,7 @@ def test_metrics_folds_and_weights(run, table):
         ("latent", ["--max-epochs", 2, "--max-depth", 2]),
         ("non-greedy", ["--max-epochs", 3, "--max-depth", 2]),
         ("reinforced", ["--max-epochs", 3, "--max-depth", 2]),
+        ("semantic", ["--max-epochs", 3, "--max-depth", 2]),
         ("tao", ["--max-sweeps", 2, "--l1", 0.1, "--l2", 1]),
         ("tel", ["--n-estimators", 2, "--max-epochs", 3]),
     ],

@@ -293,6 +293,7 @@ LOOP_OPTIONS: Arguments = {
     "l2": 0.0,
     "schedule": "constant",
     "schedule_cycles": 1,
+    "noise": 0.0,
     "clip_norm": 1.0,
     "batch_size": 5,
     "max_epochs": 2,

@@ -21,6 +21,7 @@ LOOP = {
     "l2": 0.0,
     "schedule": "constant",
     "schedule_cycles": 1,
+    "noise": 0.0,
     "clip_norm": np.inf,
     "batch_size": 8,
     "max_epochs": 2,

@@ -33,6 +33,7 @@ PLAIN = {
     "l2": 0.0,
     "schedule": "constant",
     "schedule_cycles": 1,
+    "noise": 0.0,
     "clip_norm": np.inf,
     "batch_size": 32,
     "max_epochs": 1,

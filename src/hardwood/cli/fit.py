@@ -100,6 +100,7 @@ def fit(
     The default method, `tree`, searches for the best single tree within a time limit. Others:
 
     - `dgt`, `dgt-forest`: a tree or a forest, by gradient descent
+    - `semantic`: a tree, by gradient descent on scores of its leaves
     - `tao`: a tree, by alternating optimization
     - `non-greedy`: a deep tree, by gradient descent on a bound of the loss
     - `reinforced`: a tree, by policy gradients

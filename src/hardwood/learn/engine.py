@@ -35,6 +35,7 @@ class GradientLearner(Learner):
         momentum: float | None = None,
         l1: float = 0.0,
         l2: float = 0.0,
+        noise: float = 0.0,
     ) -> dict[str, Any]:
         """Return the options of the training loop, for the engine."""
         n_rows = len(task.train)
@@ -45,6 +46,7 @@ class GradientLearner(Learner):
             max_epochs=epochs_for(self.max_epochs, n_rows, self.batch_size),
             l1=l1,
             l2=l2,
+            noise=noise,
             stops_early=self.keeps_best(task),
         )
 
@@ -94,7 +96,7 @@ def run_engine(
     Parameters
     ----------
     method
-        "dgt", "tel", "non_greedy" or "reinforced".
+        "dgt", "semantic", "tel", "non_greedy" or "reinforced".
     task, run
         The task, and the settings of the run. Threads share the runs.
     options

@@ -8,6 +8,7 @@ from hardwood.learn.latent import Latent
 from hardwood.learn.learner import Learner
 from hardwood.learn.non_greedy import NonGreedy
 from hardwood.learn.reinforced import Reinforced
+from hardwood.learn.semantic import Semantic
 from hardwood.learn.tao import TAO
 from hardwood.learn.tel import TEL
 
@@ -17,6 +18,7 @@ LEARNERS: dict[str, type[Learner]] = {
     "latent": Latent,
     "non_greedy": NonGreedy,
     "reinforced": Reinforced,
+    "semantic": Semantic,
     "tao": TAO,
     "tel": TEL,
 }

@@ -65,6 +65,7 @@ class Training(Parameters):
         l1: float,
         l2: float,
         stops_early: bool,
+        noise: float = 0.0,
     ) -> dict[str, object]:
         """Return all options of a run, for the engine."""
         beta, decay = {"rmsprop": (0.0, 0.99), "adam": (0.9, 0.999), "sgd": (0.0, 0.0)}[
@@ -79,6 +80,7 @@ class Training(Parameters):
             "epsilon": self.epsilon,
             "l1": l1,
             "l2": l2,
+            "noise": noise,
             "schedule": self.schedule,
             "schedule_cycles": self.schedule_restarts + 1,
             "clip_norm": math.inf if self.clip_norm is None else self.clip_norm,

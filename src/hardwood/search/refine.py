@@ -160,8 +160,8 @@ def refine(
         initial tree was trained on all of these rows, its validation score is too high: then give
         `X_val`.
     learners : sequence of names and estimators, default=("dgt", "tao")
-        Learners in turn: "dgt", "tao", "non_greedy", "reinforced", a learner of `hardwood.learn`,
-        or estimators that take ``init=``, with parameters of their own; those are cloned.
+        Learners in turn: "dgt", "semantic", "tao", "non_greedy", "reinforced", a learner of
+        `hardwood.learn`, or estimators that take ``init=``, with parameters of their own; those are cloned.
     X_val, y_val
         The validation rows. None: `validation_fraction` of the rows is held out.
     sample_weight
@@ -279,7 +279,7 @@ def _checked(spec: Any, start: ObliqueTree) -> str:
         if start.has_linear_leaves and "leaves" not in _parameters(name):
             raise ValueError(
                 f"learners contains {name!r}, which learns constant leaves, but the tree has "
-                "linear leaves. 'dgt' and 'tao' learn both."
+                "linear leaves. 'dgt', 'semantic' and 'tao' learn both."
             )
         return name
     if isinstance(spec, Learner) and spec.takes_start and not isinstance(spec, Bagging):

@@ -74,6 +74,14 @@ _REINFORCED = {
     "l2": (0.0, 1e-5, 1e-4),
 }
 
+# Heights, layers and penalties as in [DGT22], which [DTSemNet24] compares with; the noise is ours.
+_SEMANTIC = {
+    "max_depth": _HEIGHTS,
+    "layers": (1, (64,)),
+    "noise": (0.0, 0.1, 0.2),
+    ("l1", "l2"): When("layers", 1, then=_NO_PENALTY, otherwise=_PENALTIES),
+}
+
 # [LT21] Sec. 4 searches depth, lambda, splits and predictor; the ranges are ours.
 _LATENT = {
     "max_depth": Range(2, 8),
@@ -100,6 +108,7 @@ _OF_BOTH_TASKS: dict[str, Mapping[Any, Any]] = {
     "TEL": _TEL,
     "NonGreedyTree": _NON_GREEDY,
     "ReinforcedTree": _REINFORCED,
+    "SemanticTree": _SEMANTIC,
     "TAO": _TAO,
 }
 SPACES: dict[str, Mapping[Any, Any]] = {

@@ -12,7 +12,15 @@ if TYPE_CHECKING:
     from hardwood.learn.learner import Learner
 
 TunedMethodName = Literal[
-    "dgt", "dgt-forest", "tao", "tel", "greedy", "non-greedy", "reinforced", "latent"
+    "dgt",
+    "dgt-forest",
+    "semantic",
+    "tao",
+    "tel",
+    "greedy",
+    "non-greedy",
+    "reinforced",
+    "latent",
 ]
 """What `--method` of `tune` takes: those that have a search space."""
 
@@ -23,6 +31,7 @@ METHODS: dict[MethodName, str] = {
     "tree": "Tree",
     "dgt": "DGT",
     "dgt-forest": "DGTForest",
+    "semantic": "SemanticTree",
     "tao": "TAO",
     "tel": "TEL",
     "greedy": "GreedyTree",

@@ -8,6 +8,7 @@ import sys
 
 SCRIPTS = (
     "speed.dgt_step",
+    "speed.semantic_step",
     "speed.dgt_layers",
     "speed.inference",
     "speed.forest_inference",

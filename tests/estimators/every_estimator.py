@@ -127,7 +127,7 @@ OTHER_SETTINGS: list[Any] = [
     ),
     SemanticTreeClassifier(max_depth=3, leaves="constant", loss="hinge", **_BALANCED),
     SemanticTreeClassifier(max_depth=3, init="axis", layers=[12]),
-    SemanticTreeRegressor(max_depth=3, n_mixed=1, init="axis", loss="absolute_error"),
+    SemanticTreeRegressor(max_depth=3, n_mixed=4, init="axis", loss="absolute_error"),
     SemanticTreeRegressor(max_depth=2, leaves="linear", noise=0.1, n_restarts=2),
     TAOClassifier(loss="log_loss", l1=0.1, l2=0.0, init="co2", early_stopping=False, n_jobs=2),
     TAOClassifier(leaves="linear", l1=1.0, max_depth=3),

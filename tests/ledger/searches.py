@@ -125,6 +125,7 @@ _LAYERS: Mapping[str, Callable[[Any, Any], Any]] = {
     "DenseGradientTree": _dgt,
     "LatentTree": lambda nn, generator: nn.LatentTree(4, 3, generator=generator),
     "ReinforcedTree": lambda nn, generator: nn.ReinforcedTree(4, 3, 3, generator=generator),
+    "SemanticTree": lambda nn, generator: nn.SemanticTree(4, 3, 3, generator=generator),
     "TreeEnsembleLayer": lambda nn, generator: nn.TreeEnsembleLayer(
         4, 3, 4, 3, generator=generator
     ),

@@ -32,8 +32,8 @@ What differs from the paper
    Among equal leaves of a class the last one wins, which is the leaf of the hard tree if that is
    among them.
 3. A prediction of learned leaves may mix the k best leaves, as in [DTSemNet26]; k = 1 is the
-   straight-through estimator of [DTSemNet24]: the hard prediction, with the gradient of the mean
-   of all leaves.
+   straight-through estimator of [DTSemNet24], with the gradient of a mixture of the best two leaves
+   instead of all.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Leaves:
         (L,) the class of each leaf; None where leaves have values that are learned.
     n_mixed
         Learned leaves: how many of the best leaves a prediction mixes. 1 is the hard tree, whose
-        gradient is that of a mixture of all (straight-through).
+        gradient is that of a mixture of the best two (straight-through).
     """
 
     classes: np.ndarray | None = None
@@ -132,9 +132,7 @@ def class_scores(z: np.ndarray, classes: np.ndarray, n_classes: int) -> np.ndarr
     return np.take_along_axis(z, winners(z, classes, n_classes), axis=1)
 
 
-def class_gradient(
-    z: np.ndarray, classes: np.ndarray, n_classes: int, g: np.ndarray
-) -> np.ndarray:
+def class_gradient(z: np.ndarray, classes: np.ndarray, n_classes: int, g: np.ndarray) -> np.ndarray:
     """dLoss/dz (n, L) from dLoss by the scores of classes (n, C): only the best leaf of each."""
     dz = np.zeros_like(z)
     np.put_along_axis(dz, winners(z, classes, n_classes), g, axis=1)
@@ -144,15 +142,14 @@ def class_gradient(
 # Leaves that learn their values
 
 
-def shares(z: np.ndarray, n_mixed: int | None) -> np.ndarray:
-    """Softmax over the leaves of the ``n_mixed`` largest scores, shape (n, L); None: over all.
+def shares(z: np.ndarray, n_mixed: int) -> np.ndarray:
+    """Softmax over the leaves of the ``n_mixed`` largest scores, shape (n, L).
 
     Leaves of equal score are all in, or all out.
     """
     kept = np.ones_like(z, dtype=bool)
-    if n_mixed is not None:
-        for row, of_row in zip(kept, z, strict=True):
-            row[:] = of_row >= np.unique(of_row)[::-1][:n_mixed][-1]
+    for row, of_row in zip(kept, z, strict=True):
+        row[:] = of_row >= np.unique(of_row)[::-1][:n_mixed][-1]
     q = np.where(kept, np.exp(z - z.max(axis=1, keepdims=True)), 0.0)
     return q / q.sum(axis=1, keepdims=True)
 
@@ -166,7 +163,7 @@ def forward_shares(a: np.ndarray, n_mixed: int) -> np.ndarray:
 
 def share_gradient(z: np.ndarray, u: np.ndarray, n_mixed: int) -> np.ndarray:
     """dLoss/dz (n, L) for u_l = <dLoss/dPrediction, theta_l(x)>, the softmax's derivative."""
-    q = shares(z, None if n_mixed == 1 else n_mixed)  # straight-through: of all leaves
+    q = shares(z, max(n_mixed, 2))  # departs: (3)
     return q * (u - (q * u).sum(axis=1, keepdims=True))
 
 
@@ -206,8 +203,8 @@ def gradients(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]:
     """dW, db, dTheta and dA, for g = dLoss/dPrediction (n, K) at the prediction of ``forward``.
 
-    Exact, except for ``n_mixed=1``, where the gradient of the splits is that of the mean of all
-    leaves. Without learned leaves the last two are None.
+    Exact, except for ``n_mixed=1``, where the gradient of the splits is that of a mixture of the
+    best two leaves. Without learned leaves the last two are None.
     """
     X, g = np.asarray(X, dtype=np.float64), np.asarray(g, dtype=np.float64)
     a = scores(X, W, b)

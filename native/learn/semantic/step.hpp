@@ -101,6 +101,9 @@ inline void return_to_winners(const DgtShape& shape, const std::int32_t* classes
 
 // --- leaves that learn their values ---
 
+// Best leaves in the mixture whose gradient stands for that of the hard prediction.
+inline constexpr int kPulled = 2;
+
 // t.mean = the smallest score among the n_mixed largest different ones of a row.
 inline void find_cut(const DgtShape& shape, int n_mixed, SemanticTile& t) {
   const std::ptrdiff_t n = t.tile;
@@ -117,10 +120,10 @@ inline void find_cut(const DgtShape& shape, int n_mixed, SemanticTile& t) {
   }
 }
 
-// t.logit = the leaves' shares: the softmax over the best leaves, or over all for n_mixed = 0.
+// t.logit = the leaves' shares: the softmax over the best leaves.
 inline void share_leaves(const DgtShape& shape, int n_mixed, SemanticTile& t) {
   const std::ptrdiff_t n = t.tile;
-  const bool is_cut = 0 < n_mixed && n_mixed < shape.n_leaves();
+  const bool is_cut = n_mixed < shape.n_leaves();
   if (is_cut) find_cut(shape, n_mixed, t);
   const float* __restrict cut = t.mean;
   float* __restrict total = t.below;
@@ -228,7 +231,7 @@ inline void return_to_leaves(const DgtShape& shape, const SemanticLeaves& leaves
   if (leaves.n_mixed == 1) {
     accumulate_leaves(shape, t, gradient);
     score_leaves(shape, t);
-    share_leaves(shape, 0, t);
+    share_leaves(shape, kPulled, t);
   } else {
     accumulate_mixture(shape, t, gradient);
   }

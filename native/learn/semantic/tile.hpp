@@ -11,7 +11,7 @@ namespace hardwood {
 struct SemanticLeaves {
   const std::int32_t* classes = nullptr;  // (leaves,) or null: they learn values
   // Learned values: how many of the best leaves a prediction mixes. 1: the hard tree's leaf, with
-  // the gradient of a mixture of all (straight-through).
+  // the gradient of a mixture of the best two (straight-through).
   int n_mixed = 1;
 };
 

@@ -21,7 +21,7 @@ class _SemanticParameters(EpochParameters):
     layers: Any = 1
     leaves: Literal["auto", "dealt", "constant", "linear"] = "auto"
     noise: float = 0.0
-    n_mixed: int = 4
+    n_mixed: int = 1
     learning_rate: float = 0.01
     batch_size: int = 128
     max_epochs: int | Literal["auto"] = "auto"
@@ -58,10 +58,10 @@ class SemanticTreeClassifier(_SemanticParameters, SingleTreeClassifier):
     noise : float, default=0.0
         Standard deviation of Gaussian noise that each gradient step adds to its rows, in standard
         units.
-    n_mixed : int, default=4
-        Leaves with values that they learn: how many of the best leaves a prediction mixes at first.
+    n_mixed : int, default=1
+        For leaves that learn their values: how many of the best leaves a prediction mixes at first.
         The number falls to 1 during learning, and the tree is hard. 1: hard from the start, with
-        the gradient of a mixture of all leaves.
+        the gradient of a mixture of the best two leaves.
     training : Training, default=None
         Further settings of the training loop.
 

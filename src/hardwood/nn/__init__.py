@@ -18,6 +18,7 @@ from hardwood.nn.latent import LatentTree, latent_projection
 from hardwood.nn.latent_pruned import PrunedLatentTree
 from hardwood.nn.operators import engine_available
 from hardwood.nn.reinforced import ReinforcedTree
+from hardwood.nn.semantic import SemanticTree
 from hardwood.nn.tel import TreeEnsembleLayer
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "LatentTree",
     "PrunedLatentTree",
     "ReinforcedTree",
+    "SemanticTree",
     "TreeEnsembleLayer",
     "engine_available",
     "latent_projection",

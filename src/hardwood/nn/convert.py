@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from hardwood.model.structure import TaskKind
     from hardwood.nn.dgt import DenseGradientTree
     from hardwood.nn.reinforced import ReinforcedTree
+    from hardwood.nn.semantic import SemanticTree
+    from hardwood.nn.splits import PerfectSplits
     from hardwood.nn.tel import TreeEnsembleLayer
     from hardwood.table import Schema
 
@@ -71,12 +73,17 @@ def to_tree(
 
     head = _head(layer, task, classes, target_names, record)
     columns = _columns(layer.in_features, feature_names, schema)
-    weight = _array(layer.weight)  # (m, d)
+    values = _array(_answers(layer, head["task"], head["classes"]))
+    return ObliqueTree.of(**_splits(layer, schema), values=values, schema=columns, **head)
+
+
+def _splits(layer: PerfectSplits, schema: Schema | None) -> dict[str, np.ndarray]:
+    """Return the weights (m, d) and bias (m,) of a model's splits."""
+    weight = _array(layer.weight)
     bias = weight[:, 0] * 0.0 if layer.bias is None else _array(layer.bias)
     if schema is not None:
         bias = bias + weight @ schema.column_center
-    values = _array(_answers(layer, head["task"], head["classes"]))
-    return ObliqueTree.of(weight, bias=bias, values=values, schema=columns, **head)
+    return {"weights": weight, "bias": bias}
 
 
 def _answers(layer: DenseGradientTree, task: TaskKind, classes: list[Any] | None) -> Tensor:
@@ -155,6 +162,94 @@ def _scores_of_values(tree: ObliqueTree) -> np.ndarray:
         p = np.clip(tree.values, _LEAST_START_PROBABILITY, 1.0 - _LEAST_START_PROBABILITY)
         return np.log(p / (1.0 - p))
     return np.log(np.maximum(tree.values, _LEAST_START_PROBABILITY))
+
+
+# --- SemanticTree and ObliqueTree --------------------------------------------------------------
+
+
+@torch.no_grad()
+def to_class_tree(
+    layer: SemanticTree,
+    *,
+    feature_names: Iterable[str] | None = None,
+    classes: Iterable[Any] | None = None,
+    target_names: Iterable[str] | str | None = None,
+    schema: Schema | None = None,
+    record: Mapping[str, Any] | None = None,
+) -> ObliqueTree:
+    """Return the tree as a model, to read, draw, save and predict without torch.
+
+    A leaf is certain of its class: the layer has no probabilities of leaves. Needs a whole
+    installation of hardwood.
+
+    Parameters
+    ----------
+    feature_names
+        Names of the inputs; by default x0, x1, ...
+    classes
+        Labels of the classes; by default 0, 1, ...
+    target_names
+        What is predicted.
+    schema
+        Instead of names: the schema of numbers that the tree came from (see `from_tree`).
+    record
+        Notes to keep with the tree.
+    """
+    import numpy as np
+
+    from hardwood.model import ObliqueTree
+
+    labels = range(layer.out_features) if classes is None else classes
+    head = _head(layer, None, labels, target_names, record)
+    if len(head["classes"]) != layer.out_features:
+        raise ValueError(
+            f"expected {plural(layer.out_features, 'class', 'classes')}, one for each output of "
+            f"the layer, got {len(head['classes'])}"
+        )
+    columns = _columns(layer.in_features, feature_names, schema)
+    values = np.eye(layer.out_features)[layer.classes.cpu().numpy()]
+    return ObliqueTree.of(**_splits(layer, schema), values=values, schema=columns, **head)
+
+
+def from_class_tree(
+    make: type[SemanticTree],
+    tree: ObliqueTree,
+    *,
+    max_depth: int | None = None,
+    device: Any = None,
+    dtype: torch.dtype | None = None,
+) -> SemanticTree:
+    """Make a layer from a classification tree, to continue learning.
+
+    Parameters
+    ----------
+    tree
+        A tree of numbers, without categories, missing entries or linear leaves. A leaf of the
+        layer has its likeliest class, and each class needs a leaf.
+    max_depth
+        Of the layer, at least the tree's own, which is the default.
+    device, dtype
+        Of the parameters.
+    """
+    import numpy as np
+
+    from hardwood.model import ObliqueTree
+
+    _check_model(tree, ObliqueTree, "tree", "An estimator has its tree as estimator.tree_")
+    if tree.task != "classification" or tree.has_linear_leaves:
+        raise ValueError("a SemanticTree has leaves of one class; the tree's are of another kind")
+    perfect = tree.to_perfect(max(tree.depth, 1) if max_depth is None else max_depth)
+    likeliest = perfect.values.argmax(axis=1)
+    absent = set(range(tree.n_outputs)) - set(likeliest.tolist())
+    if absent:
+        raise ValueError(f"no leaf of the tree prefers the class number {min(absent)}")
+    layer = make(tree.n_features, tree.n_outputs, perfect.depth, device=device, dtype=dtype)
+    parts = {
+        "weight_1": perfect.weights,
+        "bias": -perfect.thresholds,  # b - w center
+        "classes": likeliest.astype(np.int64),
+    }
+    return _filled(layer, parts, "tree")
 
 
 # --- TreeEnsembleLayer and TreeEnsemble -------------------------------------------------------

@@ -16,21 +16,20 @@ What differs from the paper:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from hardwood.nn import convert
-from hardwood.nn.checks import checked_input, own_precision, placement
+from hardwood.nn.checks import own_precision, placement
 from hardwood.nn.dgt_op import descend
-from hardwood.parameters import hidden_size, integer
+from hardwood.nn.splits import PerfectSplits
+from hardwood.parameters import integer
 
-MAX_DEPTH = 20  # a million leaves
 
-
-class DenseGradientTree(nn.Module):
+class DenseGradientTree(PerfectSplits):
     r"""A hard oblique decision tree as a layer, with the dense gradient of DGT.
 
     A row :math:`x` goes right at split i where :math:`w_i x + b_i \ge 0`, and the layer returns the
@@ -87,7 +86,6 @@ class DenseGradientTree(nn.Module):
     torch.Size([5, 3])
     """
 
-    bias: Tensor | None
     leaves: Tensor
 
     def __init__(
@@ -102,50 +100,15 @@ class DenseGradientTree(nn.Module):
         device: Any = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__()
-        self.in_features = integer("in_features", in_features, 1)
+        super().__init__(in_features, max_depth, layers, bias, device, dtype)  # departs: (1), (2)
         self.out_features = integer("out_features", out_features, 1)
-        self.max_depth = integer("max_depth", max_depth, 1, MAX_DEPTH)
-        self.hidden_sizes = _hidden_sizes(layers, self.max_depth)
         place = placement(self, device, dtype)
-        sizes = (self.in_features, *self.hidden_sizes, self.n_splits)
-        for i in range(1, len(sizes)):
-            factor = nn.Parameter(torch.empty((sizes[i], sizes[i - 1]), **place))
-            self.register_parameter(f"weight_{i}", factor)
-        offsets = nn.Parameter(torch.empty(self.n_splits, **place)) if bias else None
-        self.register_parameter("bias", offsets)  # departs: (1)
         self.leaves = nn.Parameter(torch.empty((self.n_leaves, self.out_features), **place))
         self.reset_parameters(generator)
 
-    @property
-    def n_splits(self) -> int:
-        """Number of splits, 2^h - 1."""
-        return 2**self.max_depth - 1
-
-    @property
-    def n_leaves(self) -> int:
-        """Number of leaves, 2^h."""
-        return 2**self.max_depth
-
-    @property
-    def factors(self) -> tuple[Tensor, ...]:
-        """The matrices whose product is `weight`, from the input up: W(1), ..., W(L)."""
-        return tuple(getattr(self, f"weight_{i + 1}") for i in range(len(self.hidden_sizes) + 1))
-
-    @property
-    def weight(self) -> Tensor:
-        """The splits' weights W = W(L) ... W(1), Eq. (5), shape (2^h - 1, in_features)."""
-        factors = self.factors[::-1]
-        # multi_dot multiplies in the order that costs least.
-        return factors[0] if len(factors) == 1 else torch.linalg.multi_dot(factors)
-
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw a new random start."""
-        for factor in self.factors:
-            bound = factor.shape[1] ** -0.5
-            nn.init.uniform_(factor, -bound, bound, generator=generator)
-        if self.bias is not None:
-            nn.init.zeros_(self.bias)
+        super().reset_parameters(generator)
         bound = self.n_leaves**-0.5
         nn.init.uniform_(self.leaves, -bound, bound, generator=generator)
 
@@ -167,12 +130,10 @@ class DenseGradientTree(nn.Module):
         return leaf.long()
 
     def _descend(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        x = checked_input(self, x, self.leaves.dtype)
+        rows = self._rows(x)  # (n, d)
         with own_precision(x):
             weight = self.weight
-            bias = weight.new_zeros(self.n_splits) if self.bias is None else self.bias
-            rows = x.reshape(-1, self.in_features)  # (n, d)
-            prediction, leaf = descend(rows, weight, bias, self.leaves)
+            prediction, leaf = descend(rows, weight, self._offsets(weight), self.leaves)
         shape = x.shape[:-1]
         return prediction.reshape(*shape, self.out_features), leaf.reshape(shape)
 
@@ -181,14 +142,4 @@ class DenseGradientTree(nn.Module):
 
     def extra_repr(self) -> str:
         """Return the arguments in ``repr(layer)``."""
-        hidden = f", layers={list(self.hidden_sizes)}" if self.hidden_sizes else ""
-        bias = "" if self.bias is not None else ", bias=False"
-        return f"{self.in_features}, {self.out_features}, max_depth={self.max_depth}{hidden}{bias}"
-
-
-def _hidden_sizes(layers: int | Sequence[int], max_depth: int) -> tuple[int, ...]:
-    """Return the sizes between the factors, from the input up."""
-    if isinstance(layers, Iterable):
-        return tuple(integer("a hidden size in layers", size, 1) for size in layers)
-    n_hidden = integer("layers", layers, 1) - 1
-    return (hidden_size(max_depth),) * n_hidden  # departs: (2)
+        return f"{self.in_features}, {self.out_features}, {self._splits_words()}"

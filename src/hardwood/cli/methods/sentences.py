@@ -47,9 +47,11 @@ _HELP = {
     "n_coordinates": "For OC1 splits: coordinates to try in each sweep.",
     "n_estimators": "Number of trees.",
     "n_jumps": "For OC1 splits: random directions to try when no coordinate helps.",
+    "n_mixed": "Best leaves that a prediction mixes at first; falls to 1.",
     "n_restarts": "Random starts; the best run is kept.",
     "n_split_restarts": "For OC1 splits: starts at each node.",
     "n_trajectories": "Sampled trajectories per row, for a sampled gradient.",
+    "noise": "Standard deviation of the noise that each step adds to its rows.",
     "nu": "Largest squared norm of a split, in standard units.",
     "oob_score": "Also score the forest out of bag: each row by the trees that did not draw it.",
     "parents": "Parent of each node, -1 for the root; none for a perfect binary tree.",
@@ -79,6 +81,8 @@ _HELP_OF: dict[tuple[MethodName, str], str] = {
     ("greedy", "momentum"): "For CO2 splits: momentum of the optimizer.",
     ("greedy", "nu"): "For CO2 splits: largest squared norm of a split, in standard units.",
     ("latent", "activation"): "Scores of the splits: linear, or linear followed by an ELU.",
+    ("semantic", "leaves"): "What a leaf stands for: one class each (dealt), a value, or a linear "
+    "function of the columns.",
     ("tao", "loss"): "Loss to minimize: misclassification, log_loss or hinge of classes; "
     "squared_error, absolute_error, huber, quantile or poisson of regression targets.",
     ("tel", "l2"): "L2 penalty on the weights of splits, in standard units.",

@@ -2,10 +2,10 @@
 
     python -m benchmarks.speed.semantic_step [--quick]
 
-One step is forward, backward and RMSprop over one batch, for leaves that are dealt to classes. There
-are two eager PyTorch versions, with PyTorch's RMSprop: scores of leaves as a product with the dense
-matrix of paths, as in the authors' network, and level by level down the tree. The gradients of all
-three are compared before anything is timed.
+One step is forward, backward and RMSprop over one batch, for leaves that are dealt to classes.
+There are two eager PyTorch versions, with PyTorch's RMSprop: scores of leaves as a product with the
+dense matrix of paths, as in the authors' network, and level by level down the tree. The gradients
+of all three are compared before anything is timed.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def main() -> int:
     quick = asks_quick(__doc__, "a few cells")
     table = Table(
         "semantic_step",
-        "One training step by semantic logits (forward, backward, RMSprop) with leaves dealt to ten "
+        "One training step by semantic logits (forward, backward, RMSprop), leaves dealt to ten "
         "classes, one thread: microseconds, and how many times faster hardwood is than the better "
         "of two eager PyTorch versions.",
         COLUMNS,

@@ -1,4 +1,4 @@
-"""Learners of a perfect tree of hard splits by the native training loop: what DGT and others share."""
+"""Learners of one perfect tree by the native training loop: what DGT and semantic logits share."""
 
 from __future__ import annotations
 

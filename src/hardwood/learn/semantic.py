@@ -10,10 +10,10 @@ The score of a leaf is minus the sum of the decisions that a row violates on the
 
 .. math:: z_l(x) = -\sum_{i \in \mathrm{path}(l)} \max\big(0, -s_{il} (w_i x + b_i)\big)
 
-where s is 1 if the path goes right at split i, and -1 if it goes left. The leaf that the row reaches
-violates nothing, so its score is 0 and the largest. Classes are dealt to the leaves, the score of a
-class is the largest of its leaves, and the log loss of these scores is minimized: the class that
-they prefer is that of the hard tree, for every row and at every step.
+where s is 1 if the path goes right at split i, and -1 if it goes left. The leaf that the row
+reaches violates nothing, so its score is 0 and the largest. Classes are dealt to the leaves, the
+score of a class is the largest of its leaves, and the log loss of these scores is minimized: the
+class that they prefer is that of the hard tree, for every row and at every step.
 
 ========  ==========================  ===========================================
 paper     here                        shape
@@ -60,11 +60,11 @@ import numpy as np
 
 from hardwood.learn.engine import EngineRuns, run_engine
 from hardwood.learn.finish import routed_leaves
-from hardwood.learn.learner import Learned, Run, Start
+from hardwood.learn.learner import Run, Start
 from hardwood.learn.perfect_tree import PerfectTreeLearner
 from hardwood.learn.start import start_tree
 from hardwood.learn.task import Task
-from hardwood.learn.training import LARGEST, Epoch, Training
+from hardwood.learn.training import LARGEST, Training
 from hardwood.learn.units import StartParameters, start_parameters
 from hardwood.model import ObliqueTree
 from hardwood.parameters import choice_field, integer_field, object_field, real_field
@@ -76,7 +76,7 @@ _START_ROWS = 2**14  # that it is measured on
 _PRIOR_ROWS = 1.0  # departs: (4)
 _CLASS_LOSSES = ("logistic", "cross_entropy")
 
-TRAINING = Training(schedule_restarts=0)  # best on validation rows of five tables
+TRAINING = Training(schedule_restarts=0)  # one cosine; DGT has four
 
 
 @dataclass(frozen=True)

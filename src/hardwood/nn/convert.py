@@ -73,17 +73,18 @@ def to_tree(
 
     head = _head(layer, task, classes, target_names, record)
     columns = _columns(layer.in_features, feature_names, schema)
+    weights, bias = _splits(layer, schema)
     values = _array(_answers(layer, head["task"], head["classes"]))
-    return ObliqueTree.of(**_splits(layer, schema), values=values, schema=columns, **head)
+    return ObliqueTree.of(weights, bias=bias, values=values, schema=columns, **head)
 
 
-def _splits(layer: PerfectSplits, schema: Schema | None) -> dict[str, np.ndarray]:
+def _splits(layer: PerfectSplits, schema: Schema | None) -> tuple[np.ndarray, np.ndarray]:
     """Return the weights (m, d) and bias (m,) of a model's splits."""
     weight = _array(layer.weight)
     bias = weight[:, 0] * 0.0 if layer.bias is None else _array(layer.bias)
     if schema is not None:
         bias = bias + weight @ schema.column_center
-    return {"weights": weight, "bias": bias}
+    return weight, bias
 
 
 def _answers(layer: DenseGradientTree, task: TaskKind, classes: list[Any] | None) -> Tensor:
@@ -207,8 +208,9 @@ def to_class_tree(
             f"the layer, got {len(head['classes'])}"
         )
     columns = _columns(layer.in_features, feature_names, schema)
+    weights, bias = _splits(layer, schema)
     values = np.eye(layer.out_features)[layer.classes.cpu().numpy()]
-    return ObliqueTree.of(**_splits(layer, schema), values=values, schema=columns, **head)
+    return ObliqueTree.of(weights, bias=bias, values=values, schema=columns, **head)
 
 
 def from_class_tree(

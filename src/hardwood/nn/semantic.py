@@ -112,7 +112,7 @@ class SemanticTree(PerfectSplits):
             (..., in_features), of the parameters' dtype.
         """
         z = self._leaf_scores(x)  # (L, n)
-        best = _best_of_each(z, self._leaves_of_classes())  # (K, n)
+        best = _best_of_classes(z, self.classes, self.out_features)  # (K, n)
         return best.T.reshape(*x.shape[:-1], self.out_features)
 
     def leaf_scores(self, x: Tensor) -> Tensor:
@@ -144,15 +144,6 @@ class SemanticTree(PerfectSplits):
             z = torch.stack([left, right], dim=1).flatten(0, 1)  # (2^(depth + 1), n)
         return z
 
-    def _leaves_of_classes(self) -> Tensor:
-        """Return the leaves of each class, the last first, filled up with 2^h: (K, most)."""
-        of_class = (
-            self.classes == torch.arange(self.out_features, device=self.classes.device)[:, None]
-        )
-        leaves = torch.arange(self.n_leaves, device=self.classes.device)
-        ordered = torch.where(of_class, leaves, -1).sort(dim=1, descending=True).values
-        return torch.where(ordered < 0, self.n_leaves, ordered)
-
     to_tree = convert.to_class_tree
     from_tree = classmethod(convert.from_class_tree)
 
@@ -161,12 +152,17 @@ class SemanticTree(PerfectSplits):
         return f"{self.in_features}, {self.out_features}, {self._splits_words()}"
 
 
-def _best_of_each(z: Tensor, groups: Tensor) -> Tensor:
-    """Return the largest of z (L, n) in each group of rows (K, most), (K, n); L stands for none.
+def _best_of_classes(z: Tensor, classes: Tensor, n_classes: int) -> Tensor:
+    """Return the largest of the scores (L, n) of each class's leaves, (K, n).
 
-    Only the first of equal ones has a gradient.
+    Only the last of equal ones has a gradient.
     """
-    nothing = z.new_full((1, z.shape[1]), -torch.inf)
-    of_groups = torch.cat([z, nothing])[groups]  # (K, most, n)
-    best = of_groups.detach().argmax(dim=1, keepdim=True)  # the first of equal ones
-    return of_groups.gather(1, best)[:, 0]
+    with torch.no_grad():
+        of_class = classes[:, None].expand_as(z)
+        best = z.new_full((n_classes, z.shape[1]), -torch.inf)
+        best = best.scatter_reduce(0, of_class, z, "amax")
+        numbers = torch.arange(len(z), device=z.device)[:, None]
+        is_best = z == best[classes]
+        last = numbers.new_zeros(best.shape)
+        last = last.scatter_reduce(0, of_class, torch.where(is_best, numbers, 0), "amax")
+    return z.gather(0, last)

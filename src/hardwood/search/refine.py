@@ -161,7 +161,8 @@ def refine(
         `X_val`.
     learners : sequence of names and estimators, default=("dgt", "tao")
         Learners in turn: "dgt", "semantic", "tao", "non_greedy", "reinforced", a learner of
-        `hardwood.learn`, or estimators that take ``init=``, with parameters of their own; those are cloned.
+        `hardwood.learn`, or estimators that take ``init=``, with parameters of their own; those are
+        cloned.
     X_val, y_val
         The validation rows. None: `validation_fraction` of the rows is held out.
     sample_weight

@@ -125,6 +125,17 @@ _FOREST: Variants = {
     "verbose": fixed(verbose=1, max_epochs=5),
     "adam": fixed(training=Training("adam", "constant"), max_epochs=10),
 }
+_SEMANTIC: Variants = (
+    _STOPPING
+    | _PENALTIES
+    | {
+        "noise": fixed(noise=0.2, max_epochs=10),
+        "constant leaves": fixed(leaves="constant", max_epochs=10),
+        "mixed leaves": fixed(leaves="constant", n_mixed=3, max_epochs=10),
+        "linear leaves": fixed(leaves="linear", max_depth=2, max_epochs=10),
+        "layers": fixed(layers=[8], max_depth=3, max_epochs=10),
+    }
+)
 _GREEDY: Variants = {
     "random": fixed(splitter="random", n_candidates=16),
     "oc1": fixed(splitter="oc1", n_split_restarts=2, n_jumps=2, n_coordinates=10, max_sweeps=4),
@@ -245,6 +256,10 @@ VARIANTS: Mapping[str, Variants] = {
     "ReinforcedTreeRegressor": _REINFORCED
     | _start("numbers")
     | _losses(*_NUMBER_LOSSES[:4], max_depth=3, max_epochs=10),
+    "SemanticTreeClassifier": _SEMANTIC | _RESTARTS | _BALANCED | _start("classes"),
+    "SemanticTreeRegressor": _SEMANTIC
+    | _start("numbers")
+    | _losses(*_NUMBER_LOSSES[:3], max_epochs=10),
     "TAOClassifier": _TAO
     | _BALANCED
     | _fitted_start("classes")

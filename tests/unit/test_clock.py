@@ -70,7 +70,7 @@ def test_where_time_is_short_deep_axis_aligned_trees_come_before_linear_leaves(t
         return grow(learner, task, *arguments)
 
     monkeypatch.setattr(LinearTree, "grow", slow)
-    monkeypatch.setattr(base, "clock_of", lambda estimator: Clock(110, lambda: now[0]))
+    monkeypatch.setattr(base, "clock_of", lambda estimator: Clock(150, lambda: now[0]))
     model = TreeClassifier(teacher=None, random_state=0).fit(*table)
     words = [trial.candidate for trial in model.fit_report_.trials]
     deep = next(i for i, name in enumerate(words) if name.startswith("axis-aligned, depth"))

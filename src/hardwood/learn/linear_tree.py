@@ -80,7 +80,8 @@ class LinearTree(Learner):
 
     def __str__(self) -> str:
         if self.max_terms == 0:
-            return "axis-aligned, constant leaves"
+            smoothed = f", {self.leaf_prior:g} prior rows" if self.leaf_prior > 1 else ""
+            return f"axis-aligned, constant leaves{smoothed}"
         if self.max_leaves == 1:
             return f"one linear leaf, l2 {self.leaf_l2:g}"
         splits = "residuals" if self.growth == "linear" else "the target"

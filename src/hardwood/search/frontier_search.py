@@ -397,7 +397,10 @@ class FrontierSearch:
         return tree if _keeps_unreached(measured) else tree.simplify()
 
     def _tree_of(self, tree: HeldOut, growths: dict[LinearTree, Growth]) -> ObliqueTree | None:
-        """Fit a tree to all rows; None if there is no time."""
+        """Fit a tree to all rows; without time for that, to those of the first fold.
+
+        None for an oblique tree without time, and after an interrupt.
+        """
         if self.interrupted:
             return None
         if isinstance(tree, ObliqueResult):
@@ -410,9 +413,12 @@ class FrontierSearch:
         learner = self._learner_of(tree)
         if learner not in growths:
             try:
-                if not self.run.clock.has(self.linear.finish_seconds(learner)):
-                    return None
-                growths[learner] = self.linear.grown(learner, self._all_rows)
+                has_time = self.run.clock.has(self.linear.finish_seconds(learner))
+                growths[learner] = (
+                    self.linear.grown(learner, self._all_rows)
+                    if has_time
+                    else self._first_growth(learner)
+                )
             except KeyboardInterrupt:
                 self.interrupted = True
                 return None

@@ -27,6 +27,7 @@ from hardwood.model import ObliqueTree
 from hardwood.search.frontier import HeldOut, TreeKind
 
 _LEAF_L2 = (10.0, 1.0, 100.0, 1000.0)
+_LEAF_PRIORS = (10.0, 3.0, 30.0)
 _PARENT_L2 = (30.0, 3.0, 300.0)
 _GROWTHS: tuple[GrowthKind, ...] = ("linear", "constant")
 _LINEAR_SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64)
@@ -195,12 +196,14 @@ class LinearSearch:
         )
         if self.max_terms == 0 or not self._can_afford_linear_leaves:
             yield self._tried(constant)
+            yield self._best_smoothed(constant)
             return
         root = self._best_root(
             LinearTree(max_depth=self.max_depth, max_leaves=1, min_samples_leaf=least)
         )
         yield root
         yield self._tried(constant)
+        yield self._best_smoothed(constant)
         trees = replace(root.learner, max_leaves=min(self._most(_LINEAR_SIZES), self.most_linear))
         if trees.max_leaves > 1:
             yield from self._best_settings(
@@ -269,18 +272,26 @@ class LinearSearch:
         return seconds <= _ROOT_SHARE * min(self.run.clock.limit, _PATIENT_SECONDS)
 
     def _best_root(self, leaf: LinearTree) -> Setting:
-        """Choose the penalty of a single linear leaf on the first fold, by models of most terms.
+        """Choose the penalty of a single linear leaf on the first fold, by models of most terms."""
+        learners = [replace(leaf, leaf_l2=l2) for l2 in _LEAF_L2]
+        return self._best_of(learners, self._terms(leaf)[-2:])
 
-        The first penalty is often the best: it has models of all terms from the start.
+    def _best_smoothed(self, constant: LinearTree) -> Setting:
+        """Choose on the first fold how much constant leaves are smoothed."""
+        return self._best_of([replace(constant, leaf_prior=n) for n in _LEAF_PRIORS], (0,))
+
+    def _best_of(self, learners: Sequence[LinearTree], terms: Collection[int | None]) -> Setting:
+        """Compare learners on the first fold by models of some terms; try the best on all folds.
+
+        The first is often the best: it has models of all terms from the start.
         """
-        most = self._terms(leaf)[-2:]
-        first, *others = _LEAF_L2
-        looks = [self._looked_at(replace(leaf, leaf_l2=first), self.folds[:1])]
-        for l2 in others:
+        first, *others = learners
+        looks = [self._looked_at(first, self.folds[:1])]
+        for learner in others:
             if not self.run.clock.has(self._longest * len(self.folds)):  # a look, and all folds
                 break
-            looks.append(self._looked_at(replace(leaf, leaf_l2=l2), self.folds[:1], most))
-        best = min(looks, key=lambda look: look.best_with(most))
+            looks.append(self._looked_at(learner, self.folds[:1], tuple(terms)))
+        best = min(looks, key=lambda look: look.best_with(terms))
         reused = best if best is looks[0] else None
         whole = self._tried(best.learner, reused)
         further = sum(look.seconds for look in looks if look is not reused)
@@ -334,7 +345,9 @@ class LinearSearch:
         wanted = {min(size, learner.max_leaves) for size in sizes} | {learner.max_leaves}
         terms = terms or self._terms(learner)
         growths = [learner.grow(task, run, terms) for task in folds]
-        kind: TreeKind = "constant" if learner.max_terms == 0 else "linear"
+        kind: TreeKind = "linear"
+        if learner.max_terms == 0:
+            kind = "smoothed" if learner.leaf_prior in _LEAF_PRIORS else "constant"
         trees = self._measured(growths, wanted, kind)
         seconds = self.run.clock.spent - begun
         self._seconds[learner] = seconds / len(folds)

@@ -16,6 +16,8 @@ from hardwood import (
     DGTRegressor,
     NonGreedyTreeClassifier,
     NonGreedyTreeRegressor,
+    SemanticTreeClassifier,
+    SemanticTreeRegressor,
     TAOClassifier,
     TAORegressor,
     TELClassifier,
@@ -50,6 +52,8 @@ EVERY_WAY = {
     "non-greedy classes": NonGreedyTreeClassifier,
     "non-greedy numbers": partial(NonGreedyTreeRegressor, inference="fast", solver="sgd"),
     "searched": partial(NonGreedyTreeClassifier, nu="auto", init="axis"),
+    "semantic classes": partial(SemanticTreeClassifier, noise=0.1),
+    "semantic numbers": partial(SemanticTreeRegressor, n_mixed=3, leaves="linear"),
     "alternated classes": partial(alternated, TAOClassifier),
     "alternated numbers": partial(alternated, TAORegressor, leaves="linear", l1=1.0, l2=0.0),
 }

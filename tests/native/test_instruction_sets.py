@@ -32,6 +32,7 @@ QUICK = [
 ]
 LONGER = [
     "tests/native/test_dgt.py",
+    "tests/native/test_semantic.py",
     "tests/native/test_ensemble.py",
     "tests/native/test_forest.py",
     "tests/native/test_greedy.py",

@@ -165,8 +165,9 @@ function scorecardParts(tree, node) {
   const leaf = node - tree.nSplits;
   const [what, terms, nLeftOut] = tree.scorecards[leaf];
   const equation = leafText(tree, leaf);
-  const typical = hasGroups() || tree.task === "multilabel" ? "" : `≈ ${meanText(tree, leaf)}`;
-  const heading = [what, typical].filter(Boolean).join(" ");
+  // Not "≈": above the terms, it would look like the constant of a sum.
+  const mean = hasGroups() || tree.task === "multilabel" ? "" : `mean ${meanText(tree, leaf)}`;
+  const heading = [mean, what].filter(Boolean).join(" of ");
   const more = nLeftOut ? `+ ${nLeftOut} more` : "";
   return [
     element("p", { class: "prediction", text: heading, title: equation }),
@@ -178,7 +179,7 @@ function scorecardParts(tree, node) {
 
 /** A prediction for a card; of several numbers, the one that determines the color. */
 function shortPrediction(tree, leaf) {
-  if (tree.equations) return hasGroups() ? "linear" : `linear, ≈ ${meanText(tree, leaf)}`;
+  if (tree.equations) return hasGroups() ? "linear" : `linear, mean ${meanText(tree, leaf)}`;
   if (scoresClasses(tree)) return model.outputs[largestAt(leafValues(tree, leaf))];
   if (tree.task !== "regression" || tree.nOutputs === 1) return leafText(tree, leaf);
   const output = state.shade;

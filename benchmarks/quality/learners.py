@@ -97,8 +97,21 @@ _MORE_NARROW_CLASSES: Grid = [  # for tables on which a fit takes seconds
         "training": [_CLIP],
     },
 ]
+# Test digits are of other writers than training and validation digits.
+_NOISY: Grid = [
+    {"layers": [1], "momentum": [0.3], "noise": [0.1, 0.2, 0.35]},
+    {
+        "layers": [[64]],
+        "l2": [1e-5],
+        "batch_size": [256],
+        "noise": [0.1, 0.2, 0.35],
+        "relaxation": [_SCALED],
+        "training": [_CLIP],
+    },
+]
 _DGT: dict[str, Grid] = {
     "": _ONE_LAYER_CLASSES + _MORE_NARROW_CLASSES,
+    "pendigits": _ONE_LAYER_CLASSES + _MORE_NARROW_CLASSES + _NOISY,
     "bace": _ONE_LAYER_CLASSES + _BACE,
     "letter": _ONE_LAYER_CLASSES + _NARROW_CLASSES,
     "hiv": _HIV,

@@ -43,6 +43,53 @@ def digits():
     return load_digits(return_X_y=True)
 
 
+# Noise
+
+
+@pytest.mark.parametrize("layers", [1, [6]])
+def test_noise_changes_learning_alike_on_any_number_of_threads(layers, iris):
+    options = {"max_depth": 2, "max_epochs": 10, "n_restarts": 2, "random_state": 0}
+    default, none, noisy, again = (
+        DGTClassifier(layers=layers, n_jobs=n_jobs, **noise, **options).fit(*iris).tree_
+        for noise, n_jobs in (
+            ({}, 1),
+            ({"noise": 0.0}, 1),
+            ({"noise": 0.3}, 1),
+            ({"noise": 0.3}, 2),
+        )
+    )
+    np.testing.assert_array_equal(default.weights, none.weights)
+    assert not np.array_equal(default.weights, noisy.weights)
+    np.testing.assert_array_equal(noisy.weights, again.weights)
+
+
+def test_noise_is_a_remedy_against_overfitting():
+    """Few rows, many columns of which one matters: the trees with noise are better on new rows."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1100, 20))
+    y = (X[:, 0] > 0).astype(int)
+    scores = {
+        noise: np.mean(
+            [
+                DGTClassifier(
+                    max_depth=4, noise=noise, max_epochs=60, early_stopping=False, random_state=seed
+                )
+                .fit(X[:100], y[:100])
+                .score(X[100:], y[100:])
+                for seed in range(3)
+            ]
+        )
+        for noise in (0.0, 0.5)
+    }
+    assert scores[0.5] > scores[0.0] + 0.01
+
+
+@pytest.mark.parametrize("noise", [-0.1, np.nan, np.inf])
+def test_noise_out_of_range_is_named(noise, iris):
+    with pytest.raises(ValueError, match="noise must be"):
+        DGTClassifier(noise=noise).fit(*iris)
+
+
 # Layers
 
 

@@ -28,6 +28,7 @@ class DGTParameters(EpochParameters):
     momentum: float | None = None
     l1: float = 0.0
     l2: float = 0.0
+    noise: float = 0.0
     init: Any = None
     relaxation: Any = None
     training: Any = None
@@ -65,6 +66,9 @@ class DGTClassifier(DGTParameters, SingleTreeClassifier):
         Penalties on the weights of the splits, and on the slopes of linear leaves, in standard
         units. `l1` makes weights exactly zero. With several layers, the penalties apply to the
         layers, whose product is not sparse.
+    noise : float, default=0.0
+        Standard deviation of Gaussian noise that each gradient step adds to its rows, in standard
+        units: a remedy against overfitting. The paper has none.
     loss : "log_loss", Loss or function, default="log_loss"
         The loss to minimize. A function takes the scores (B, n_classes) and class indices (B, 1)
         of a batch, or, for several labels, the scores (B, n_labels) and labels of 0 and 1. It

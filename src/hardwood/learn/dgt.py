@@ -40,6 +40,7 @@ What differs from the paper:
 8. Several restarts, of which the best on validation data is kept (`n_restarts`), and nodes that no
    training row reaches are dropped when learning ends (`learn/finish.py`).
 9. The path "product" has no softmax after the AND layer; "product_softmax" is the paper's (C.3.1).
+10. Steps can add Gaussian noise to their rows (`noise`, 0 by default), against overfitting.
 """
 
 from __future__ import annotations

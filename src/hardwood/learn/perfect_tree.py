@@ -71,6 +71,7 @@ class PerfectTreeLearner(GradientLearner):
     momentum: float | None = real_field(None, 0, 1, or_none=True)
     l1: float = real_field(0.0, 0, LARGEST)
     l2: float = real_field(0.0, 0, LARGEST)
+    noise: float = real_field(0.0, 0, LARGEST)
     n_restarts: int | Literal["auto"] = integer_field("auto", 1, _MAX_RESTARTS, or_auto=True)
 
     def _fit(self, task: Task, run: Run, start: Start) -> Learned:
@@ -174,7 +175,9 @@ class PerfectTreeLearner(GradientLearner):
         return {
             "height": self.max_depth,
             "hidden": list(self.hidden_sizes),
-            **self.loop_options(task, momentum=self.momentum, l1=self.l1, l2=self.l2),
+            **self.loop_options(
+                task, momentum=self.momentum, l1=self.l1, l2=self.l2, noise=self.noise
+            ),
             **self._method_options(),
         }
 

@@ -64,10 +64,10 @@ from hardwood.learn.learner import Run, Start
 from hardwood.learn.perfect_tree import PerfectTreeLearner
 from hardwood.learn.start import start_tree
 from hardwood.learn.task import Task
-from hardwood.learn.training import LARGEST, Training
+from hardwood.learn.training import Training
 from hardwood.learn.units import StartParameters, start_parameters
 from hardwood.model import ObliqueTree
-from hardwood.parameters import choice_field, integer_field, object_field, real_field
+from hardwood.parameters import choice_field, integer_field, object_field
 from hardwood.text.numbers import plural
 
 _MOST_MIXED = 2**16
@@ -88,7 +88,6 @@ class Semantic(PerfectTreeLearner):
     leaves: Literal["auto", "dealt", "constant", "linear"] = choice_field(
         "auto", ("auto", "dealt", "constant", "linear")
     )
-    noise: float = real_field(0.0, 0, LARGEST)
     n_mixed: int = integer_field(1, 1, _MOST_MIXED)
     training: Training = object_field(TRAINING, named="hardwood.learn.Training")
 
@@ -141,7 +140,6 @@ class Semantic(PerfectTreeLearner):
             "linear_leaves": self.leaves == "linear",
             "classes": [],
             "n_mixed": self.n_mixed,
-            "noise": self.noise,
         }
 
     def _scaled(

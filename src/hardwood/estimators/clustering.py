@@ -32,6 +32,7 @@ from hardwood.model import LatentTreeModel, ObliqueTree
 from hardwood.model.edit import prune_unreached
 from hardwood.model.kinds.hierarchy import Hierarchy
 from hardwood.table import Schema, Table
+from hardwood.table.dense_size import check_dense_size
 from hardwood.table.weights import row_weights
 
 if TYPE_CHECKING:
@@ -467,4 +468,7 @@ def _column(name: Any, table: Table) -> int:
 def _encoded(schema: Schema, table: Table) -> np.ndarray:
     """Return the rows in standard units, (n, c) float32."""
     matrix = schema.read(table, is_training=True)
-    return schema.encoder.encode(matrix if isinstance(matrix, np.ndarray) else matrix.toarray())
+    check_dense_size(
+        table.n_rows, schema.n_columns, bytes_per_value=4, learner="LatentTreeClustering"
+    )
+    return schema.encoder.encode(matrix)

@@ -16,6 +16,7 @@ from hardwood.learn.losses import Custom, Logistic, Loss, Poisson
 from hardwood.model.structure import TaskKind
 from hardwood.table import Schema, Table
 from hardwood.table.canonical_rows import Matrix, Rows, canonical_rows
+from hardwood.table.dense_size import check_dense_size
 from hardwood.table.split import validation_part
 from hardwood.table.statistics import column_statistics
 from hardwood.table.target import class_target, has_several_labels, label_target, number_target
@@ -28,7 +29,7 @@ from hardwood.table.weights import (
 )
 from hardwood.text.numbers import plural
 
-_CHUNK_ROWS = 2**14  # made dense at a time
+_CHUNK_VALUES = 2**22  # encoded at a time
 
 FindLoss: TypeAlias = Callable[[TaskKind, int | None], Loss]
 """Returns the loss to minimize, for a kind of task and its number of classes, if any."""
@@ -311,16 +312,24 @@ class Task:
         weight[self.rows.index] = self.rows.weight
         return weight[rows]
 
-    def encoded(self, rows: np.ndarray) -> np.ndarray:
-        """Return encoded rows, (n, c) float32, with columns in standard units."""
-        parts = []
-        for first in range(0, len(rows), _CHUNK_ROWS):
-            taken = self.matrix[rows[first : first + _CHUNK_ROWS]]
-            dense = taken if isinstance(taken, np.ndarray) else taken.toarray()
-            parts.append(self.schema.encoder.encode(np.ascontiguousarray(dense)))
-        if not parts:
-            return np.empty((0, self.schema.n_columns), dtype=np.float32)
-        return np.concatenate(parts)
+    def encoded(self, rows: np.ndarray, dtype: Any = np.float32) -> np.ndarray:
+        """Return encoded rows, (n, c) float32 values of this type, in standard units.
+
+        Raises
+        ------
+        TableError
+            If they do not fit into memory.
+        """
+        shape = len(rows), self.schema.n_columns
+        check_dense_size(*shape, bytes_per_value=np.dtype(dtype).itemsize, learner="This learner")
+        encoded = np.empty(shape, dtype)
+        n_chunk = max(1, _CHUNK_VALUES // max(1, shape[1]))
+        for first in range(0, len(rows), n_chunk):
+            part = slice(first, first + n_chunk)
+            taken = self.matrix[rows[part]]
+            taken = np.ascontiguousarray(taken) if isinstance(taken, np.ndarray) else taken
+            encoded[part] = self.schema.encoder.encode(taken)
+        return encoded
 
     def representatives(self) -> np.ndarray:
         """Return the distinct row that represents each row of the table, (n,)."""

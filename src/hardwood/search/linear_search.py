@@ -34,6 +34,7 @@ _LINEAR_SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64)
 FEW_LEAVES = 16  # linear ones, as many as a reader may want,
 MANY_LEAVES = 64  # and where only the loss counts
 _CONSTANT_SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64, 96, 128)
+_MOST_VALUES = 2**24  # of held-out rows, as dense numbers at a time
 _LEAVES_BEYOND = 2  # times the leaves of the best tree on the first fold: what may be better yet
 _MOST_SETTINGS = 2  # that are tried on all folds
 _LEVEL_GROUPS = (2, 3, 4, 6)
@@ -61,6 +62,22 @@ def n_modeled_columns(task: Task) -> int:
     """Return about how many columns a linear leaf may use."""
     levels = np.minimum(task.schema.n_levels, MOST_LEVELS)
     return int(np.maximum(levels, 1).sum() + np.count_nonzero(task.schema.has_missing))
+
+
+def _held_out_losses(
+    growth: Growth, sizes: Collection[int]
+) -> dict[tuple[int, int | None], np.ndarray]:
+    """Return the losses of held-out rows for each number of leaves and terms within a growth."""
+    task = growth.task
+    parts: dict[tuple[int, int | None], list[np.ndarray]] = {}
+    n_rows = max(1, _MOST_VALUES // max(1, task.schema.n_columns))
+    for first in range(0, len(task.valid), n_rows):
+        rows = task.valid[first : first + n_rows]
+        target = task.y[rows].astype(np.float64)
+        for n_leaves, terms, scores in growth.scores(task.encoded(rows, np.float64), sizes):
+            lost = row_losses(task.loss, scores, target)
+            parts.setdefault((n_leaves, terms), []).append(lost)
+    return {key: np.concatenate(losses) for key, losses in parts.items()}
 
 
 @dataclass(frozen=True)
@@ -359,12 +376,8 @@ class LinearSearch:
         """Measure trees of all growths and sizes on the held-out rows of each growth's fold."""
         losses: dict[tuple[int, int | None], list[np.ndarray]] = {}
         for growth in growths:
-            task = growth.task
-            X = task.encoded(task.valid).astype(np.float64)
-            target = task.y[task.valid].astype(np.float64)
-            for n_leaves, terms, scores in growth.scores(X, sizes):
-                lost = row_losses(task.loss, scores, target)
-                losses.setdefault((n_leaves, terms), []).append(lost)
+            for key, lost in _held_out_losses(growth, sizes).items():
+                losses.setdefault(key, []).append(lost)
         return tuple(
             SizedTree(kind, key[0], *growths[0].shape(*key), np.concatenate(parts), terms=key[1])
             for key, parts in losses.items()

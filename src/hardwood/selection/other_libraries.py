@@ -27,6 +27,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from hardwood.search.known_predictions import KnownClasses, KnownNumbers
 from hardwood.selection.rows import Fold, LabeledRows, folds_of
 from hardwood.table import Schema, Table
+from hardwood.table.dense_size import check_dense_size
 from hardwood.table.subset import n_rows
 from hardwood.table.target import class_target, number_target
 
@@ -55,8 +56,10 @@ class _Encoded(BaseEstimator):
     def encode(self, X: Any) -> np.ndarray:
         """Return the columns (n, c) float32 that the model learns from."""
         matrix = self.schema_.read(X, who=type(self.model).__name__)
-        dense = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
-        encoded: np.ndarray = self.schema_.encoder.encode(np.ascontiguousarray(dense))
+        name = type(self.model).__name__
+        check_dense_size(matrix.shape[0], self.schema_.n_columns, bytes_per_value=4, learner=name)
+        rows = np.ascontiguousarray(matrix) if isinstance(matrix, np.ndarray) else matrix
+        encoded: np.ndarray = self.schema_.encoder.encode(rows)
         return encoded
 
 

@@ -52,7 +52,7 @@ class Grower:
     ) -> None:
         self._task, self._config, self._run = task, config, run
         self._terms = sorted(set(terms), key=_most_first)
-        self._X = task.encoded(task.train).astype(np.float64)
+        self._X = task.encoded(task.train, np.float64)
         self._target = task.y[task.train].astype(np.float64)
         self._weight = task.weight[task.train].astype(np.float64)
         self._count = task.weight_of(task.train)

@@ -205,8 +205,12 @@ class Objects:
 
     def fit_arguments(self) -> Arguments:
         method = str(self.rng.choice(sorted(OWN_OPTIONS)))
-        of_columns = {"feature_of_column": self.feature_of_column} if method == "non_greedy" else {}
         has_classes = self.rng.random() < 0.5
+        own: Arguments = {}
+        if method == "non_greedy":
+            own = {"feature_of_column": self.feature_of_column}
+        if method == "semantic" and has_classes:
+            own = {"classes": [leaf % K for leaf in range(4)], "n_mixed": 1}
         y = self.rng.integers(0, K, (N, 1)) if has_classes else normal(self.rng, N, K)
         return {
             "method": method,
@@ -228,7 +232,7 @@ class Objects:
             "seed": 1,
             "n_threads": 1,
             "callback": None,
-            "options": copy.deepcopy(LOOP_OPTIONS | OWN_OPTIONS[method]) | of_columns,
+            "options": copy.deepcopy(LOOP_OPTIONS | OWN_OPTIONS[method]) | own,
         }
 
     def greedy_arguments(self) -> Arguments:
@@ -310,6 +314,7 @@ OWN_OPTIONS: dict[str, Arguments] = {
         "sharpness": [1.0, 2.0],
         "annealing": "log",
     },
+    "semantic": {"height": 2, "linear_leaves": False, "classes": [], "n_mixed": 2},
     "tel": {"n_trees": 2, "depth": 2, "activation": "logistic", "gamma": 1.0, "batch_norm": True},
     "non_greedy": {
         "children": np.array([[1, -3], [-1, -2]], "i4"),
@@ -737,6 +742,7 @@ NAMES = (
     "class",
     "labels",
     "dgt",
+    "semantic",
     "tel",
     "non_greedy",
     "reinforced",

@@ -126,7 +126,8 @@ OTHER_SETTINGS: list[Any] = [
         max_depth=3, n_restarts=2, early_stopping=True, noise=0.1, l1=1e-4, n_jobs=2
     ),
     SemanticTreeClassifier(max_depth=3, leaves="constant", loss="hinge", **_BALANCED),
-    SemanticTreeClassifier(max_depth=3, init="axis", layers=[12]),
+    SemanticTreeClassifier(max_depth=3, layers=[12]),
+    SemanticTreeClassifier(max_depth=3, init="axis", leaves="linear"),
     SemanticTreeRegressor(max_depth=3, n_mixed=4, init="axis", loss="absolute_error"),
     SemanticTreeRegressor(max_depth=2, leaves="linear", noise=0.1, n_restarts=2),
     TAOClassifier(loss="log_loss", l1=0.1, l2=0.0, init="co2", early_stopping=False, n_jobs=2),

@@ -70,7 +70,7 @@ from hardwood.model import ObliqueTree
 from hardwood.parameters import choice_field, integer_field, object_field
 from hardwood.text.numbers import plural
 
-_MOST_MIXED = 2**16
+_MOST_MIXED = 64  # a tile is searched as often as that
 _START_SCORE = 1.0  # mean size of the scores of a split of a start, departs: (8)
 _START_ROWS = 2**14  # that it is measured on
 _PRIOR_ROWS = 1.0  # departs: (4)

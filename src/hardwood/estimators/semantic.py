@@ -28,6 +28,7 @@ class _SemanticParameters(EpochParameters):
     momentum: float | None = None
     l1: float = 0.0
     l2: float = 0.0
+    early_stopping: bool | Literal["auto"] = False
     init: Any = None
     training: Any = None
 
@@ -62,6 +63,10 @@ class SemanticTreeClassifier(_SemanticParameters, SingleTreeClassifier):
         For leaves that learn their values: how many of the best leaves a prediction mixes at first.
         The number falls to 1 during learning, and the tree is hard. 1: hard from the start, with
         the gradient of a mixture of the best two leaves.
+    early_stopping : bool or "auto", default=False
+        Whether to hold out validation rows, stop when their loss no longer falls, and return to the
+        best epoch. Of dealt leaves that is the loss of the scores of classes, which often rises
+        while the tree still improves.
     training : Training, default=None
         Further settings of the training loop.
 

@@ -67,7 +67,7 @@ from hardwood.learn.task import Task
 from hardwood.learn.training import Training
 from hardwood.learn.units import StartParameters, start_parameters
 from hardwood.model import ObliqueTree
-from hardwood.parameters import choice_field, integer_field, object_field
+from hardwood.parameters import choice_field, integer_field, object_field, switch_field
 from hardwood.text.numbers import plural
 
 _MOST_MIXED = 64  # a tile is searched as often as that
@@ -88,6 +88,7 @@ class Semantic(PerfectTreeLearner):
     leaves: Literal["auto", "dealt", "constant", "linear"] = choice_field(
         "auto", ("auto", "dealt", "constant", "linear")
     )
+    early_stopping: bool | str = switch_field(False)
     n_mixed: int = integer_field(1, 1, _MOST_MIXED)
     training: Training = object_field(TRAINING, named="hardwood.learn.Training")
 

@@ -12,6 +12,7 @@ rows and fits the trees again whenever the number of rows has grown by a tenth.
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Callable
@@ -23,6 +24,7 @@ Setting = dict[str, Any]
 
 LONGEST_PASS = 900.0  # processor seconds, estimated from VW's first rows
 _ROWS_TO_JUDGE_BY = 100
+_ROWS_PER_LOOK = 200  # how often the tree is read in the last quarter
 _FIRST_REFIT, _REFIT_GROWTH = 100, 1.1
 
 
@@ -32,6 +34,23 @@ class Stream(NamedTuple):
     X: np.ndarray
     y: np.ndarray
     n_actions: int
+
+
+class Pass(NamedTuple):
+    """The rewards of a learner in one run.
+
+    Parameters
+    ----------
+    rewards
+        The reward of every row.
+    tree_right
+        For each row of the last quarter, whether the policy's tree, without exploration and before
+        it learned from the row (or the 199 before it), would have taken the right action. None for
+        a learner without a tree to read.
+    """
+
+    rewards: np.ndarray
+    tree_right: np.ndarray | None = None
 
 
 class TooLongError(Exception):
@@ -54,35 +73,46 @@ class Learner(NamedTuple):
     settings
         The settings to try; the best on the first order of the rows is run on all orders.
     replay
-        Processes a stream once, with a setting and a seed, and returns the reward of every row.
+        Processes a stream once, with a setting and a seed.
     """
 
     name: str
     title: str
     settings: Callable[[], list[Setting]]
-    replay: Callable[[Stream, Setting, int], np.ndarray]
+    replay: Callable[[Stream, Setting, int], Pass]
 
 
 # --- ours --------------------------------------------------------------------------------------
 
 
-def _defaults(method: str) -> Callable[[], list[Setting]]:
+_WITHOUT_EFFECT = ("max_open", "min_propensity")  # as long as they have their defaults
+
+
+def _defaults(method: str, **given: Any) -> Callable[[], list[Setting]]:
     """Return the one setting with every default by name, so that a changed default is run again."""
 
     def settings() -> list[Setting]:
         from hardwood.bandit import DGTBandit
 
-        used = DGTBandit(2, method=method).parameters_
-        return [{name: value for name, value in used.items() if name != "max_open"}]
+        used = DGTBandit(2, method=method, **given).parameters_
+        return [{name: value for name, value in used.items() if name not in _WITHOUT_EFFECT}]
 
     return settings
 
 
-def _tree(stream: Stream, setting: Setting, seed: int) -> np.ndarray:
+def _tree(stream: Stream, setting: Setting, seed: int) -> Pass:
     from hardwood.bandit import DGTBandit
 
     bandit = DGTBandit(stream.n_actions, **setting, random_state=seed)
-    return np.asarray(bandit.replay(stream.X, stream.y).reward)
+    n = len(stream.X)
+    edges = [0, *range(n - n // 4, n, _ROWS_PER_LOOK), n]
+    rewards, right = [], []
+    for first, last in itertools.pairwise(edges):
+        X, y = stream.X[first:last], stream.y[first:last]
+        if first:
+            right.append(bandit.policy().predict(X) == y)
+        rewards.append(bandit.replay(X, y).reward)
+    return Pass(np.concatenate(rewards), np.concatenate(right))
 
 
 # --- Vowpal Wabbit -----------------------------------------------------------------------------
@@ -184,10 +214,10 @@ class VWPolicy:
         return np.array([np.argmax(self._learner.predict(vw_text(row))) for row in X])
 
 
-def _vw(stream: Stream, setting: Setting, seed: int) -> np.ndarray:
+def _vw(stream: Stream, setting: Setting, seed: int) -> Pass:
     X = standardized(stream.X) if setting["standardized"] else stream.X
     with VWPolicy(setting, X.shape[1], stream.n_actions, seed) as policy:
-        return policy.replay(X, stream.y, LONGEST_PASS)
+        return Pass(policy.replay(X, stream.y, LONGEST_PASS))
 
 
 # --- trees of contextualbandits ----------------------------------------------------------------
@@ -210,7 +240,7 @@ def _refit_policy(name: str, n_actions: int, seed: int) -> Any:
     return online.BootstrappedUCB(tree, n_actions, random_state=seed + 1, njobs_arms=1)
 
 
-def _refit(stream: Stream, setting: Setting, seed: int) -> np.ndarray:
+def _refit(stream: Stream, setting: Setting, seed: int) -> Pass:
     """Fit again on all rows so far whenever their number has grown by a tenth."""
     n, start = len(stream.X), time.process_time()
     policy = _refit_policy(setting["policy"], stream.n_actions, seed)
@@ -226,7 +256,7 @@ def _refit(stream: Stream, setting: Setting, seed: int) -> np.ndarray:
         seconds = (time.process_time() - start) * n / i
         if i > n / 10 and seconds > LONGEST_PASS:
             raise TooLongError(seconds)
-    return rewards
+    return Pass(rewards)
 
 
 VW = Learner("vw", "Vowpal Wabbit, best of its grid", vw_grid, _vw)
@@ -234,6 +264,19 @@ LEARNERS = {
     learner.name: learner
     for learner in (
         Learner("tree", "DGTBandit", _defaults("replay"), _tree),
+        Learner("network", "network decides", _defaults("network"), _tree),
+        Learner(
+            "network_tree",
+            "network teaches, tree decides",
+            _defaults("network", who_decides="tree"),
+            _tree,
+        ),
+        Learner(
+            "network_auto",
+            "network, then tree once nothing is lost",
+            _defaults("network", who_decides="auto"),
+            _tree,
+        ),
         Learner("paper", "the paper's estimator", _defaults("paper"), _tree),
         VW,
         Learner("vw_wide", "Vowpal Wabbit, higher rates", _vw_wide_grid, _vw),

@@ -1,6 +1,7 @@
 // From the values of actions to the probabilities of taking them, and a draw from those.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -51,6 +52,15 @@ inline void explore_by_gaps(std::span<const float> values, ActionMask mask, doub
     rest -= probability[k];
   }
   probability[best] = rest;
+}
+
+// No allowed action is rarer than `least`, or than 1 / n of n allowed actions, if that is less: what lies above is
+// shared as before.
+inline void keep_above(double least, ActionMask mask, std::span<double> probability) {
+  const int n = n_allowed(probability.size(), mask);
+  const double floor = std::min(least, 1.0 / n), rest = 1.0 - n * floor;
+  for (int k = 0; k < static_cast<int>(probability.size()); ++k)
+    if (is_allowed(mask, k)) probability[k] = floor + std::max(rest, 0.0) * probability[k];
 }
 
 // The action at which the running sum of probabilities passes u in [0, 1).

@@ -12,9 +12,9 @@ namespace {
 constexpr std::uint64_t kStartStream = 1ull << 63;
 }  // namespace
 
-OnlineBatch::OnlineBatch(int n_columns, int capacity)
+OnlineBatch::OnlineBatch(int n_columns, int n_targets, int capacity)
     : X_(static_cast<std::size_t>(capacity) * padded(n_columns)),
-      target_(2 * static_cast<std::size_t>(capacity)),
+      target_(static_cast<std::size_t>(n_targets) * capacity),
       weight_(capacity) {
   tile.capacity = capacity;
   tile.X = {X_.data(), capacity, n_columns, padded(n_columns)};
@@ -50,7 +50,8 @@ OnlineTree::OnlineTree(DgtShape shape, Loss loss, const OnlineStep& step, int ba
       second_moment_(learner_.layout().n_parameters() + step.shares_bias),
       gradient_(learner_.layout().n_parameters()),
       mean_(step.averaging > 0 ? learner_.layout().n_parameters() : 0),
-      batch_(shape.n_columns, learner_.tile_capacity(batch_size)),
+      // The losses of actions read two targets, the others one per output.
+      batch_(shape.n_columns, std::max(shape.n_outputs, 2), learner_.tile_capacity(batch_size)),
       learned_scale_{std::vector<float>(shape.n_columns), std::vector<float>(shape.n_columns)},
       next_served_(shape, step.order),
       moments_(shape.n_columns),

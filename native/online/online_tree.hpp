@@ -43,7 +43,7 @@ struct OnlineStep {
 // The samples of a step, in standard units.
 class OnlineBatch {
  public:
-  OnlineBatch(int n_columns, int capacity);
+  OnlineBatch(int n_columns, int n_targets, int capacity);
   SampleTile tile;
   // Adds uniform noise with this standard deviation to the samples. Otherwise a tree that sees the same
   // few rounds many times would overfit them.
@@ -71,6 +71,7 @@ class OnlineTree {
   // `refresh` copies the scale of the columns, which decisions keep up to date.
   void refresh();
   void standardize(const float* x, float* z) const { learned_scale_.standardize(x, z); }
+  const ColumnScale& learned_scale() const { return learned_scale_; }
   OnlineBatch& batch() { return batch_; }
   // A step on `size` rows, tile by tile: fill(first) writes the rows from `first` on and their weights
   // into the batch's tile, whose weights are zero before.
@@ -89,6 +90,11 @@ class OnlineTree {
   }
   void scale_leaves(double factor);
   void scale_leaves(int output, double factor);
+  // Forgets the values of the leaves, and averages from here on.
+  void forget_values() {
+    scale_leaves(0.0);
+    n_steps_ = 0;
+  }
   void publish(std::uint64_t version);
 
   struct RawTree {

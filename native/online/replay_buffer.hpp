@@ -16,6 +16,7 @@ struct Outcome {
   std::int32_t action = 0;
   double reward = 0;
   double propensity = 1;
+  float weight = 1;  // of its loss
 };
 
 // `Stored`: what is stored of a round besides its context.
@@ -48,6 +49,9 @@ class ReplayBuffer {
     s_.contexts.clear();
     s_.outcomes.clear();
   }
+
+  // Starts again, as if none had been added.
+  void forget() { s_ = {}; }
 
   struct State {
     std::uint64_t n_added = 0;

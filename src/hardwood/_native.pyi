@@ -226,7 +226,7 @@ class BanditEngine:
     def learn(self, x: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], action: int, reward: float, propensity: float) -> None:
         """Learn from one round whose decision was made here."""
 
-    def learn_many(self, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], actions: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], rewards: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], propensities: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+    def learn_many(self, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], actions: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], rewards: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], propensities: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
         """Learn from the rounds of another policy."""
 
     def replay(self, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], feedback: object, masks: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None) -> tuple:
@@ -245,6 +245,18 @@ class BanditEngine:
 
     def leaf_probabilities(self, mask: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None) -> NDArray[numpy.float64]:
         """Current probabilities of the actions in every leaf (leaves, K)."""
+
+    def report(self) -> dict:
+        """
+        Means and standard errors of the rewards of tree and network, and how often they agree.
+        """
+
+    @property
+    def changes(self) -> list[int]:
+        """Rounds learned at each detected change."""
+
+    @property
+    def tree_decides(self) -> bool: ...
 
     @property
     def n_decided(self) -> int: ...

@@ -26,6 +26,11 @@ def small_bandit(**given: Any) -> DGTBandit:
     return DGTBandit(chosen.pop("n_actions", 3), **chosen)
 
 
+def small_network(**given: Any) -> DGTBandit:
+    """A learner with a small network."""
+    return small_bandit(**{"method": "network", "hidden_size": 6, **given})
+
+
 def small_regressor(**given: Any) -> DGTBanditRegressor:
     return DGTBanditRegressor(**{"max_depth": 3, "random_state": 0, **given})
 

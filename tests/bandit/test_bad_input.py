@@ -221,7 +221,7 @@ def test_a_feedback_function_that_fails_keeps_the_rounds_before():
         (
             {"epsilon": 0.1},
             ValueError,
-            "epsilon is not used with method='replay', only with 'paper'",
+            "epsilon is not used with method='replay', only with 'network' or 'paper'",
         ),
         ({"gradient_accumulation": 2}, ValueError, "gradient_accumulation is not used"),
         ({"learning_rate": "fast"}, ValueError, "learning_rate must be a number"),

@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rounds import all_of, contexts, labels, small_bandit, small_regressor
+from rounds import all_of, contexts, labels, small_bandit, small_network, small_regressor
 
 import hardwood
 from hardwood.bandit import DGTBandit, DGTBanditRegressor, file, load
@@ -72,6 +72,9 @@ NUMBERS = list(contexts(np.random.default_rng(1), 60))
 MAKERS = {
     "replay": (small_bandit, NUMBERS),
     "paper": (lambda: small_bandit(method="paper"), NUMBERS),
+    "network": (small_network, NUMBERS),
+    "network by tree": (lambda: small_network(who_decides="tree", buffer_size=7), NUMBERS),
+    "network, table": (lambda: mixed_bandit(method="network", hidden_size=4), mixed_rows(60)),
     "full buffer": (lambda: small_bandit(buffer_size=7), NUMBERS),
     "newest": (lambda: small_bandit(buffer_size=7, buffer="recent"), NUMBERS),
     "table": (mixed_bandit, mixed_rows(60)),
@@ -197,7 +200,7 @@ def learned(make, rows):
 
 CONTENTS = {
     name: file.dumps(learned(*MAKERS[name]))
-    for name in ("replay", "paper", "table", "expiring", "two points", "one point")
+    for name in ("replay", "paper", "network", "table", "expiring", "two points", "one point")
 } | {"fresh": file.dumps(small_bandit(features=["a", "b"]))}
 MUTATIONS = [
     spoil.truncated,
@@ -282,6 +285,27 @@ def test_a_forged_header_is_refused(change, words):
         file.loads(forged(content, lambda document: document.update(change)))
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"hidden_size": 4096}, "engine.network has .* values, fewer than the .* hidden_size 4096"),
+        ({"hidden_size": 3}, "'network' of the state must have"),
+        ({"hidden_size": 0}, "hidden_size must be an integer from 1 to 4096"),
+        ({"batch_size": 65_536}, "batch_size must be at most 1024 with method='network'"),
+        ({"who_decides": "me"}, "who_decides must be one of"),
+        ({"loss": "absolute"}, "loss must be one of"),
+        ({"min_propensity": 2.0}, "min_propensity must be a number"),
+        ({"detect_change": 1}, "detect_change must be True or False"),
+        ({"input_noise": 1.0}, "parameters must be"),
+        ({"method": "replay"}, "hidden_size.* is not used|parameters must be|detect_change"),
+    ],
+)
+def test_forged_parameters_of_a_network_are_refused(change, words):
+    content = CONTENTS["network"]
+    with pytest.raises(ModelFileError, match=words):
+        file.loads(forged(content, lambda document: document["parameters"].update(change)))
+
+
 def test_a_center_beyond_contexts_is_refused():
     def change(document):
         document["schema"]["features"][0]["center"] = 1.7e308
@@ -326,6 +350,42 @@ def test_a_header_cannot_request_more_memory_than_the_file_has():
 )
 def test_a_forged_state_is_refused_by_name(name, value, words):
     check_forged_array(f"engine.{name}", value, words)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("network", np.nan, "'network' of the state must lie between"),
+        ("network", 1e7, "'network' of the state must lie between"),
+        ("network_first_moment", 1e30, "network_first_moment contradicts engine.network_second"),
+        ("network_second_moment", -1.0, "'network_second_moment' of the state must lie between"),
+        ("network_powers", 2.0, "'network_powers' of the state must lie between 0 and 1"),
+        ("compared", np.inf, "compared"),
+        ("compared", -1.0, "a weight of compared rounds in the state must lie between 0"),
+        ("expected", np.inf, "expected"),
+        ("expected", 1e300, "an expectation in the state must lie between"),
+        ("network_counters", 2**40, "has learned from more rounds than there were"),
+        ("weights", -1.0, "'weights' of the state must lie between 0"),
+    ],
+)
+def test_a_forged_state_of_a_network_is_refused_by_name(name, value, words):
+    check_forged_array(f"engine.{name}", value, words, CONTENTS["network"])
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "words"),
+    [
+        (1, 10_000, "the state's next hand-over is too far away"),
+        (3, 10_000, "the state explores from a round that has not been"),
+    ],
+)
+def test_forged_counters_of_a_network_are_refused(place, value, words):
+    def change(entry):
+        entry[place] = value
+
+    content = with_entry(CONTENTS["network"], "engine.network_counters", change)
+    with pytest.raises(ModelFileError, match=words):
+        file.loads(content)
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,11 @@ from rounds import all_of, contexts, labels, small_bandit, small_regressor
 from sklearn.base import clone
 
 from hardwood.bandit import DGTBandit, DGTBanditRegressor, load
-from hardwood.bandit.parameters import BanditParameters, OnlineParameters, RegressionParameters
+from hardwood.bandit.parameters import BanditParameters, RegressionParameters
 
 KINDS = [(DGTBandit, BanditParameters), (DGTBanditRegressor, RegressionParameters)]
-METHODS = [(kind, method) for kind, checked in KINDS for method in checked.METHODS]
+KINDS_AND_METHODS = [(*each, method) for each in KINDS for method in each[1].METHODS]
+METHODS = [(kind, method) for kind, _, method in KINDS_AND_METHODS]
 
 
 def made(kind, **given):
@@ -42,23 +43,57 @@ def test_the_signature_documents_and_checks_every_parameter(kind, checked):
 def test_auto_depends_on_the_method(kind, method):
     learner = made(kind, method=method)
     assert learner.get_params()["learning_rate"] == "auto"
-    assert learner.parameters_["learning_rate"] == (1e-3 if "paper" in method else 5e-3)
+    rate = 1e-3 if "paper" in method else 2e-3 if method == "network" else 5e-3
+    assert learner.parameters_["learning_rate"] == rate
+    if "paper" not in method:
+        assert learner.parameters_["updates_per_round"] == (0.5 if method == "network" else 1.0)
     if kind is DGTBanditRegressor:
         assert learner.parameters_["perturbation"] == (0.7 if method == "one_point" else 0.5)
         assert made(kind, method=method, perturbation=0.2).parameters_["perturbation"] == 0.2
 
 
-@pytest.mark.parametrize(("kind", "method"), METHODS)
-def test_only_parameters_in_use_are_listed_and_others_are_refused(kind, method):
+# Where 0.5 is no value of a parameter.
+OTHER_VALUES = {
+    "batch_size": 7,
+    "buffer_size": 7,
+    "gradient_accumulation": 7,
+    "buffer": "recent",
+    "hidden_size": 7,
+    "loss": "huber",
+    "who_decides": "auto",
+    "explore_by": "epsilon",
+    "detect_change": False,
+    "quantizer": "scaled",
+}
+
+
+@pytest.mark.parametrize(("kind", "checked", "method"), KINDS_AND_METHODS)
+def test_only_parameters_in_use_are_listed_and_others_are_refused(kind, checked, method):
     used = made(kind, method=method).parameters_
     assert ("buffer_size" in used) != ("gradient_accumulation" in used)
-    assert ("epsilon" in used) == (method == "paper")
-    for name in OnlineParameters.REPLAY_ONLY | OnlineParameters.PAPER_ONLY:
-        if name in used:
-            assert made(kind, method=method, **{name: 7}).parameters_[name] == 7
+    for name, methods in checked.USED_BY.items():
+        value = OTHER_VALUES.get(name, 0.5)
+        if method in methods:
+            assert made(kind, method=method, **{name: value}).parameters_[name] == value
         else:
-            with pytest.raises(ValueError, match=f"{name} is not used with method='{method}'"):
-                made(kind, method=method, **{name: 7})
+            assert name not in used
+            with pytest.raises(
+                ValueError, match=f"{name} is not used with method='{method}', only"
+            ):
+                made(kind, method=method, **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"learning_rate": 2.0}, "learning_rate must be at most 1 with method='network', got 2"),
+        ({"batch_size": 2000}, "batch_size must be at most 1024"),
+        ({"updates_per_round": 200}, "updates_per_round must be at most 100"),
+    ],
+)
+def test_a_network_has_limits_of_its_own(given, words):
+    with pytest.raises(ValueError, match=words):
+        DGTBandit(3, method="network", **given)
 
 
 @pytest.mark.parametrize("name", ["scale", "perturbation"])
@@ -151,6 +186,10 @@ def test_a_loaded_learner_knows_its_parameters(tmp_path):
             assert (fresh._contexts is None) == (bandit._contexts is None)
 
 
+SOME = {"init": ("replay, paper",)}  # which is checked where the learner is made
+METHOD_WORDS = {"two_point, one_point": "buffer", "paper_two_point, paper_one_point": "paper"}
+
+
 @pytest.mark.parametrize(("kind", "checked"), KINDS)
 def test_the_guide_has_every_parameter_with_its_default_and_methods(kind, checked):
     guide = (Path(__file__).parents[2] / "docs" / "guide" / "bandits.md").read_text()
@@ -166,5 +205,7 @@ def test_the_guide_has_every_parameter_with_its_default_and_methods(kind, checke
     for name, (default, methods) in found.items():
         if default:
             assert ast.literal_eval(default.strip("`")) == signature[name].default, name
-        assert (methods in ("replay", "buffer")) == (name in checked.REPLAY_ONLY), name
-        assert (methods == "paper") == (name in checked.PAPER_ONLY), name
+        used_by = ", ".join(checked.USED_BY.get(name, ()))
+        words = METHOD_WORDS.get(used_by, used_by)
+        allowed = {words} if words else {"all", "", *SOME.get(name, ())}
+        assert methods in allowed, name

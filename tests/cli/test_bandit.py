@@ -76,6 +76,19 @@ def test_environments_with_delays_masks_and_drift(run, flowers):
     assert other["curves"][0]["runs"] != payload["curves"][0]["runs"]
 
 
+def test_a_network_has_options_of_its_own(run, flowers):
+    more = ["--runs", 1, "--no-baselines", "--json", "--method", "network", "--hidden-size", 8]
+    by_network = json.loads(run(*arguments(*more)).stdout)
+    assert by_network["method"] == "network"
+    more += ["--who-decides", "tree", "--loss", "squared", "--min-propensity", 0.1]
+    more += ["--explore-by", "epsilon", "--epsilon", 0.2, "--no-detect-change"]
+    by_tree = json.loads(run(*arguments(*more)).stdout)
+    assert by_tree["curves"][0]["runs"] != by_network["curves"][0]["runs"]
+    result = run(*arguments("--hidden-size", 8))
+    assert result.exit_code != 0
+    assert "--hidden-size is not used with --method replay." in result.stderr
+
+
 @pytest.mark.parametrize("method", ["two_point", "one_point"])
 def test_regression_actions_are_perturbed(run, flowers, method):
     more = ["--method", method, "--learning-rate", 0.01, "--perturbation", 0.2]

@@ -7,6 +7,7 @@ namespace hardwood {
 
 void bind_kernels(nb::module_& m);
 void bind_learners(nb::module_& m);
+void bind_networks(nb::module_& m);
 void bind_splits(nb::module_& m);
 void bind_polyhedra(nb::module_& m);
 

@@ -29,6 +29,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int kMostBatch = 1 << 20;   // rows of a step
 constexpr double kMostUpdates = 1e4;  // steps per round
 constexpr int kMostHidden = 1 << 16;  // width of a layer
+constexpr float kMostRoundWeight = 1e6f;
+constexpr double kMostCompared = 1e30;  // of sums in units of rewards, in size
 
 // By default all columns are numeric values, in their own order.
 ColumnOrder column_order(OptionReader& options, int n_columns) {
@@ -78,12 +80,44 @@ void read_shared(Options& o, int n_columns, int height, OptionReader& options) {
   o.step = online_step(options, n_columns);
 }
 
+RewardLoss reward_loss_named(const std::string& name) {
+  if (name == "logistic") return RewardLoss::kLogistic;
+  if (name == "squared") return RewardLoss::kSquared;
+  require(name == "huber", "loss must be auto, logistic, squared or huber");
+  return RewardLoss::kHuber;
+}
+
+WhoDecides decider_named(const std::string& name) {
+  if (name == "network") return WhoDecides::kNetwork;
+  if (name == "tree") return WhoDecides::kTree;
+  require(name == "auto", "who_decides must be network, tree or auto");
+  return WhoDecides::kAuto;
+}
+
+void read_explorer(BanditOptions& o, OptionReader& options) {
+  ExplorerOptions e;
+  e.network.hidden = options.get<int>("hidden_size", 1, kMostHidden);
+  e.network.weight_decay = options.number("weight_decay", 0, 1);
+  e.network.step = o.step.step;
+  e.network.step.learning_rate = options.number("network_rate", 0, 1);
+  e.batch_size = o.batch_size;
+  e.updates_per_round = o.updates_per_round;
+  o.explorer = e;
+  const auto loss = options.get<std::string>("loss");
+  if (loss != "auto") o.loss = reward_loss_named(loss);
+  o.who_decides = decider_named(options.get<std::string>("who_decides"));
+  o.detects_change = options.get<bool>("detects_change");
+}
+
 BanditOptions bandit_options(int n_columns, int height, const nb::dict& given) {
   OptionReader options(given);
   BanditOptions o;
   read_shared(o, n_columns, height, options);
-  o.exploration = options.get<double>("exploration", 0, o.is_paper ? 1.0 : kMostNumber);
+  o.explores_by_gaps = options.get<bool>("explores_by_gaps");
+  o.exploration = options.get<double>("exploration", 0, o.explores_by_gaps ? kMostNumber : 1.0);
+  o.min_propensity = options.get<double>("min_propensity", 0, 1);
   o.keeps_recent = options.get<bool>("keeps_recent");
+  if (options.find<int>("hidden_size", 1, kMostHidden)) read_explorer(o, options);
   options.refuse_others();
   return o;
 }
@@ -107,6 +141,7 @@ void check_outcome(const Outcome& o, int n_actions) {
   require(o.action >= 0 && o.action < n_actions, "an action is out of range");
   require(std::isfinite(o.reward), "a reward is not finite");
   require(o.propensity > 0 && o.propensity <= 1, "a propensity is not in (0, 1]");
+  require(o.weight >= 0 && o.weight <= kMostRoundWeight, "the weight of a round is out of range");
 }
 
 // Masks of n rows, or null.
@@ -191,6 +226,11 @@ class StateEntries {
     pass(key, values, false);
     check(key, values, range);
   }
+  // Any number of values, as many as the state says.
+  template <class T>
+  void list(const char* key, std::vector<T>& values) {
+    pass(key, values, true);
+  }
   // Any number of values; NaN is a missing value.
   void contexts(std::vector<float>& values) {
     pass("contexts", values, true);
@@ -262,8 +302,25 @@ void visit(StateEntries& entries, const char* key, RewardScale::State& r) {
                   r.scale);
 }
 
+// Only of a learner with a network, whose parameters are never empty.
+void visit(StateEntries& entries, Bandit::State::OfNetwork& s) {
+  if (s.network.parameters.empty()) return;
+  entries.array("network", s.network.parameters, {-kMostNetworkWeight, kMostNetworkWeight});
+  entries.array("network_first_moment", s.network.first_moment);
+  entries.array("network_second_moment", s.network.second_moment, Range<float>::not_negative());
+  entries.numbers("network_powers", {0.0, 1.0}, s.network.powers.first, s.network.powers.second);
+  std::vector<double> sums(s.comparison.begin(), s.comparison.end());
+  entries.array("compared", sums);
+  std::ranges::copy(sums, s.comparison.begin());
+  entries.numbers("expected", {}, s.detector.mean, s.detector.sum, s.detector.highest);
+  entries.numbers("network_counters", {}, s.detector.count, s.next_hand_over, s.version,
+                  s.explored_from, s.has_other_rewards, s.has_learned, s.tree_decides);
+  entries.list("changes", s.changes);
+}
+
 void visit(StateEntries& entries, Bandit::State& s, std::size_t n_columns) {
   visit(entries, s.tree);
+  visit(entries, s.of_network);
   RewardScale::State& r = s.rewards;
   visit(entries, "rewards_seen", r);
   entries.numbers("counters", {}, s.n_decided, s.n_learned, s.stored.n_added, r.count, r.next_look,
@@ -274,6 +331,7 @@ void visit(StateEntries& entries, Bandit::State& s, std::size_t n_columns) {
   entries.column("actions", s.stored.outcomes, &Outcome::action);
   entries.column("rewards", s.stored.outcomes, &Outcome::reward);
   entries.column("propensities", s.stored.outcomes, &Outcome::propensity);
+  entries.column("weights", s.stored.outcomes, &Outcome::weight, {0.0f, kMostRoundWeight});
 }
 
 void visit(StateEntries& entries, BanditRegression::State& s, std::size_t n_columns) {
@@ -382,20 +440,22 @@ class BanditEngine {
 
   void learn(Array1<float> x, int action, double reward, double propensity) {
     check_context(x, bandit_.n_columns());
-    const Outcome outcome{action, reward, propensity};
+    const Outcome outcome{action, reward, propensity, 1.0f};
     check_outcome(outcome, bandit_.n_actions());
     const nb::gil_scoped_release release;
     bandit_.learn(x.data(), outcome, false);
   }
 
   void learn_many(Array2<float> X, Array1<std::int32_t> actions, Array1<double> rewards,
-                  Array1<double> propensities) {
+                  Array1<double> propensities, Array1<float> weights) {
     const std::size_t n = X.shape(0);
     check_contexts(X, bandit_.n_columns());
-    require(actions.size() == n && rewards.size() == n && propensities.size() == n,
-            "X, actions, rewards and propensities differ in length");
+    require(actions.size() == n && rewards.size() == n && propensities.size() == n &&
+                weights.size() == n,
+            "X, actions, rewards, propensities and weights differ in length");
     const auto outcome = [&](std::size_t i) {
-      return Outcome{actions.data()[i], rewards.data()[i], propensities.data()[i]};
+      return Outcome{actions.data()[i], rewards.data()[i], propensities.data()[i],
+                     weights.data()[i]};
     };
     for (std::size_t i = 0; i < n; ++i) check_outcome(outcome(i), bandit_.n_actions());
     each_row(n, [&](std::size_t i) { bandit_.learn(X.data() + i * X.shape(1), outcome(i), true); });
@@ -423,7 +483,7 @@ class BanditEngine {
       propensities[i] = choice.propensity;
       received[i] =
           has_labels ? choice.action == labels.data()[i] : rewards.data()[i * k + choice.action];
-      bandit_.learn(x, {choice.action, received[i], choice.propensity}, false);
+      bandit_.learn(x, {choice.action, received[i], choice.propensity, 1.0f}, false);
     });
     actions.resize(done), propensities.resize(done), received.resize(done);
     return nb::make_tuple(given(actions, {done}), given(propensities, {done}),
@@ -459,16 +519,50 @@ class BanditEngine {
     });
   }
 
+  nb::dict report() const {
+    const Bandit::Report found = bandit_.report();
+    nb::dict all;
+    const auto put = [&](const char* name, DeciderComparison::Estimate of) {
+      all[name] = nb::make_tuple(of.mean, of.error);
+    };
+    all["n_effective"] = found.n_effective;
+    all["agreement"] = found.agreement;
+    put("tree", found.tree), put("network", found.network), put("difference", found.difference);
+    return all;
+  }
+  std::vector<std::uint64_t> changes() const { return bandit_.changes(); }
+  bool tree_decides() const { return bandit_.tree_decides(); }
+
   Bandit& learner() { return bandit_; }
   std::size_t n_nodes() const { return (std::size_t{1} << options_.height) - 1; }
   std::size_t n_outputs() const { return bandit_.n_actions(); }
   std::size_t most_rounds() const { return hardwood::most_rounds(options_); }
   void check(const Bandit::State& s) const {
     check_scale(s.rewards);
+    if (options_.explorer) check(s.of_network, s.n_decided, s.n_learned);
     for (const Outcome& outcome : s.stored.outcomes) check_outcome(outcome, bandit_.n_actions());
   }
 
  private:
+  static void check(const Bandit::State::OfNetwork& s, std::uint64_t n_decided,
+                    std::uint64_t n_learned) {
+    for (const double sum : s.comparison)
+      checked_range("a sum of compared rounds in the state", sum, -kMostCompared, kMostCompared);
+    for (const int i : {0, 1, 2})  // weights
+      checked_range("a weight of compared rounds in the state", s.comparison[i], 0.0,
+                    DeciderComparison::kMemory);
+    for (const double sum : {s.detector.mean, s.detector.sum, s.detector.highest})
+      checked_range("an expectation in the state", sum, -kMostCompared, kMostCompared);
+    require(s.version <= n_learned && s.detector.count <= n_learned,
+            "the state's network has learned from more rounds than there were");
+    require(s.next_hand_over <= n_learned + Explorer::interval(n_learned),
+            "the state's next hand-over is too far away");
+    require(s.explored_from <= n_decided, "the state explores from a round that has not been");
+    require(s.changes.size() <= Bandit::kMostChanges && std::ranges::is_sorted(s.changes) &&
+                (s.changes.empty() || s.changes.back() <= n_learned),
+            "the changes in the state are not in order");
+  }
+
   ActionMask checked_mask(const std::optional<Array1<std::uint8_t>>& mask) const {
     if (!mask) return nullptr;
     require(mask->size() == static_cast<std::size_t>(bandit_.n_actions()),
@@ -616,7 +710,8 @@ void bind_bandit(nb::module_& m) {
       .def("learn", &BanditEngine::learn, nb::arg("x"), nb::arg("action"), nb::arg("reward"),
            nb::arg("propensity"), "Learn from one round whose decision was made here.")
       .def("learn_many", &BanditEngine::learn_many, nb::arg("X"), nb::arg("actions"),
-           nb::arg("rewards"), nb::arg("propensities"), "Learn from the rounds of another policy.")
+           nb::arg("rewards"), nb::arg("propensities"), nb::arg("weights"),
+           "Learn from the rounds of another policy.")
       .def("replay", &BanditEngine::replay, nb::arg("X"), nb::arg("feedback"),
            nb::arg("masks").none(),
            "Decide and learn, row by row; returns actions, propensities and rewards.")
@@ -626,6 +721,11 @@ void bind_bandit(nb::module_& m) {
            "Current probabilities of the actions (n, K).")
       .def("leaf_probabilities", &BanditEngine::leaf_probabilities, nb::arg("mask").none(),
            "Current probabilities of the actions in every leaf (leaves, K).")
+      .def(
+          "report", &BanditEngine::report,
+          "Means and standard errors of the rewards of tree and network, and how often they agree.")
+      .def_prop_ro("changes", &BanditEngine::changes, "Rounds learned at each detected change.")
+      .def_prop_ro("tree_decides", &BanditEngine::tree_decides)
       .def_prop_ro("n_decided", [](BanditEngine& of) { return of.learner().n_decided(); });
   bind_model(bandit);
   nb::class_<BanditRegressionEngine> regression(

@@ -2,6 +2,7 @@
 # `hardwood.lazy_names`.
 from hardwood.bandit.comparison import Comparison as Comparison
 from hardwood.bandit.comparison import compare as compare
+from hardwood.bandit.deciders import DeciderReport as DeciderReport
 from hardwood.bandit.environments import LossSimulator as LossSimulator
 from hardwood.bandit.environments import Simulator as Simulator
 from hardwood.bandit.environments import classification_bandit as classification_bandit

@@ -24,6 +24,7 @@ from hardwood.model.files import container
 from hardwood.model.files.container import Kinds
 from hardwood.model.files.format import FORMAT, check_format, check_keys
 from hardwood.table import Schema
+from hardwood.text.numbers import plural
 
 KINDS: dict[str, type[OnlineLearner]] = {
     "bandit": DGTBandit,
@@ -126,12 +127,18 @@ def _contents(head: Any) -> tuple[Kinds, Kinds]:
     if head["schema"] is None:
         return tokens.ARRAYS, {}
     try:
-        smallest = _blank(head, max_depth=1)._new_engine(1).state()
+        smallest = _blank(_small(head), max_depth=1)._new_engine(1).state()
     except (ValueError, TypeError) as error:
         raise ModelFileError(f"{error}") from error
     return tokens.ARRAYS | {
         _ENGINE + name: (_CODES[array.dtype], array.ndim) for name, array in smallest.items()
     }, {}
+
+
+def _small(head: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a header whose network, if there is one, is as small as can be."""
+    given = head["parameters"]
+    return {**head, "parameters": given | ({"hidden_size": 1} if "hidden_size" in given else {})}
 
 
 def _check_header(head: Any) -> None:
@@ -238,25 +245,48 @@ def _engine_of(learner: OnlineLearner, arrays: Mapping[str, np.ndarray]) -> Any:
             f"a tree with max_depth {learner.max_depth}, {n_columns} columns and {n_outputs} "
             "outputs"
         )
+    _check_network_size(learner, n_columns, state)
     engine = learner._new_engine(n_columns, contexts.column_order())
     engine.set_state(state)
     _check_state(engine.state())
     return engine
 
 
+def _check_network_size(
+    learner: OnlineLearner, n_columns: int, state: Mapping[str, np.ndarray]
+) -> None:
+    if "network" not in state:
+        return
+    assert isinstance(learner, DGTBandit)  # others have no network
+    hidden, n_actions = learner.hidden_size, len(learner.actions_)
+    needed = hidden * (n_columns + 1) + hidden * (hidden + 1) + n_actions * (hidden + 1)
+    if state["network"].size < needed:
+        raise ValueError(
+            f"engine.network has {plural(state['network'].size, 'value')}, fewer than the {needed} "
+            f"of hidden_size {hidden}, {plural(n_columns, 'column')} and "
+            f"{plural(n_actions, 'action')}"
+        )
+
+
 def _check_state(state: Mapping[str, np.ndarray]) -> None:
     """Check that what the engine has computed and will compute is as small as learning makes it."""
     if not (np.abs(state["parameters"]) <= _MOST_WEIGHT).all():  # products of layers, if it has any
         raise ValueError(f"engine.parameters must lie within {_MOST_WEIGHT:g}")
-    most = _MOST_RATIO * np.sqrt(state["second_moment"]) + _LEAST_GRADIENT
-    if most.size and (np.abs(state["first_moment"]) > most).any():
-        raise ValueError(
-            "engine.first_moment contradicts engine.second_moment: a mean of gradients exceeds "
-            f"{_MOST_RATIO:g} times the root of the mean of their squares"
-        )
+    for of in ("", "network_") if "network" in state else ("",):
+        _check_moments(of, state)
     for name in _SEEN & state.keys():
         lowest, highest = state[name][2:4]  # infinities of the other signs: none was seen
         if not (lowest >= -_MOST_SEEN and highest <= _MOST_SEEN):
             raise ValueError(
                 f"engine.{name} must lie within {_MOST_SEEN:g}, not from {lowest:g} to {highest:g}"
             )
+
+
+def _check_moments(of: str, state: Mapping[str, np.ndarray]) -> None:
+    first, second = f"{of}first_moment", f"{of}second_moment"
+    most = _MOST_RATIO * np.sqrt(state[second]) + _LEAST_GRADIENT
+    if (np.abs(state[first]) > most).any():
+        raise ValueError(
+            f"engine.{first} contradicts engine.{second}: a mean of gradients exceeds "
+            f"{_MOST_RATIO:g} times the root of the mean of their squares"
+        )

@@ -49,8 +49,8 @@ class OnlineLearner(ABC):
     method: str
     max_depth: int
     learning_rate: float | Literal["auto"] = "auto"
-    batch_size: int
-    updates_per_round: float = 1.0
+    batch_size: int | Literal["auto"]
+    updates_per_round: float | Literal["auto"] = "auto"
     buffer_size: int = 100_000
     input_noise: float = 1.0
     gradient_accumulation: int = 4

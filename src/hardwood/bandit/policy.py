@@ -16,6 +16,7 @@ import numpy as np
 from hardwood import parameters
 from hardwood.atomic_file import checked_target, whole_file
 from hardwood.bandit import log, trees
+from hardwood.bandit.deciders import DeciderReport, report_of
 from hardwood.bandit.history import History, name_array
 from hardwood.bandit.online import LARGEST_FEEDBACK, OnlineLearner, finite, warn_if_interrupted
 from hardwood.bandit.parameters import BanditParameters, OnlineParameters
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 MAX_ACTIONS = 10_000
+_MOST_WEIGHT = 100.0  # of a logged round
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -39,44 +41,73 @@ class DGTBandit(OnlineLearner):
     action and sometimes explores another one; it returns the probability of its choice. `learn`
     takes the reward, immediately or much later, in any order, or never.
 
+    With ``method="network"``, a small neural network learns beside the tree, usually with more
+    reward. The tree is distilled from its answers for all actions, and can decide in its place.
+
     Parameters
     ----------
     n_actions : int or sequence
         Number of actions, which are then named 0 to K - 1; or their K different names (text or
         numbers), from 2 to 10,000.
-    method : "replay" or "paper", default="replay"
+    method : "replay", "network" or "paper", default="replay"
         "replay": the leaves are fitted to the observed rewards by mini-batches from a replay
         buffer; exploration is by inverse gap weighting, which takes an action the more rarely the
-        further its expected reward is below the best. "paper": Algorithm 1 of the paper, with one
-        gradient per round by Eq. (8), no stored rounds, and the exploration of Eq. (7).
+        further its expected reward is below the best. "network": a network of two hidden layers
+        learns from the replay buffer the reward of every action, and the tree is fitted to its
+        answers for all actions, on stored contexts and mixtures of two. "paper": Algorithm 1 of
+        the paper, with one gradient per round by Eq. (8), no stored rounds, and the exploration of
+        Eq. (7).
     max_depth : int, default=8
         Depth of the tree, 1 to 10.
     learning_rate : float or "auto", default="auto"
-        Step size of the leaves; "auto": 0.005 for "replay" (Adam), 0.001 for "paper" (RMSprop).
-        With "replay", the splits have 4 / sqrt(columns) times this rate, so that the score of a
-        split moves by about the same amount whatever the number of columns.
+        Step size of the leaves, or of the network; "auto": 0.005 for "replay" (Adam), 0.002 for
+        "network" (AdamW), 0.001 for "paper" (RMSprop). With "replay", the splits have 4 /
+        sqrt(columns) times this rate, so that the score of a split moves by about the same amount
+        whatever the number of columns.
     exploration : float, default=1.0
-        For "replay": how much to explore, relative to the default. 0 never explores; 2 explores
-        about twice as often.
+        For inverse gap weighting: how much to explore, relative to the default of the method. 0
+        never explores; 2 explores about twice as often.
     epsilon : float, default=0.3
-        For "paper": the probability of an action drawn at random, from 0 to 1.
+        For "paper", and for "network" with ``explore_by="epsilon"``: the probability of an action
+        drawn at random, from 0 to 1.
     quantizer : "sign" or "scaled", default="sign"
         For "paper": a decision counts as +1 or -1, or as plus or minus the mean absolute score of
         the rounds of a step, as in the authors' code.
-    batch_size : int, default=64
-        For "replay": stored rounds per gradient step.
-    updates_per_round : float, default=1.0
-        For "replay": gradient steps per learned round, on average. 0.25 is a step every four
-        rounds.
+    min_propensity : float, default=0.0
+        No allowed action is less probable than this (or than 1 / K' with K' allowed actions, if
+        that is less). Such a floor costs reward, and keeps the log useful to evaluate other
+        policies.
+    batch_size : int or "auto", default="auto"
+        For "replay" and "network": stored rounds per gradient step; "auto": 64 and 256.
+    updates_per_round : float or "auto", default="auto"
+        For "replay" and "network": gradient steps per learned round, on average; 0.25 is a step
+        every four rounds. "auto": 1.0 for "replay"; 0.5 for "network", where this is the number
+        for the first 4,096 rounds and then falls with the square root of the rounds.
     buffer_size : int, default=100_000
-        For "replay": the number of rounds that the replay buffer holds.
+        For "replay" and "network": the number of rounds that the replay buffer holds.
     buffer : "uniform" or "recent", default="uniform"
-        For "replay": which rounds the buffer holds once it is full. "uniform": a uniform sample of
-        all rounds. "recent": the most recent ones, for an environment that changes.
+        For "replay" and "network": which rounds the buffer holds once it is full. "uniform": a
+        uniform sample of all rounds. "recent": the most recent ones, for an environment that
+        changes.
     input_noise : float, default=1.0
         For "replay": noise added to replayed contexts, against overfitting. Its standard deviation
         is this divided by the fourth root of the number of stored rounds, in standard deviations
         of each column.
+    hidden_size : int, default=256
+        For "network": units of each hidden layer, up to 4,096.
+    loss : "auto", "logistic", "squared" or "huber", default="auto"
+        For "network": the loss of an estimated reward. "logistic" is for rewards from 0 to 1;
+        "huber" is less sensitive to single large errors than "squared". "auto": logistic as long
+        as all rewards are 0 or 1, and squared from the first other reward on.
+    who_decides : "network", "tree" or "auto", default="network"
+        For "network": who decides. "auto": the network, and the tree once an estimate on the
+        bandit's own rounds says that nothing is lost (see `decider_report`).
+    explore_by : "gaps" or "epsilon", default="gaps"
+        For "network": "gaps" is inverse gap weighting; "epsilon" takes the best action, and with
+        probability ``epsilon`` any of them.
+    detect_change : bool, default=True
+        For "network": whether to forget what was learned, and to explore as at the beginning, when
+        rewards fall clearly and lastingly below what was expected (see `changes_`).
     gradient_accumulation : int, default=4
         For "paper": rounds whose gradients are averaged for one step.
     features : None, int, sequence of str, table or Schema, default=None
@@ -84,8 +115,9 @@ class DGTBandit(OnlineLearner):
         table with a few example rows, or a `Schema`: says which features are categorical and which
         may be missing.
     init : ObliqueTree or fitted estimator, default=None
-        A tree to start from: a classifier of the actions, whose probabilities are taken as
-        expected rewards, or a regressor with K outputs. Its features become those of the contexts.
+        For "replay" and "paper": a tree to start from: a classifier of the actions, whose
+        probabilities are taken as expected rewards, or a regressor with K outputs. Its features
+        become those of the contexts.
     max_open : int, default=100_000
         How many decisions may wait for their reward; beyond that, the oldest expire.
     random_state : None, int or Generator, default=None
@@ -108,17 +140,28 @@ class DGTBandit(OnlineLearner):
     """
 
     n_actions: Any = field(kw_only=False)
-    method: Literal["replay", "paper"] = "replay"
+    method: Literal["replay", "network", "paper"] = "replay"
     max_depth: int = 8
     exploration: float = 1.0
     epsilon: float = 0.3
     quantizer: Literal["sign", "scaled"] = "sign"
-    batch_size: int = 64
+    min_propensity: float = 0.0
+    batch_size: int | Literal["auto"] = "auto"
     buffer: Literal["uniform", "recent"] = "uniform"
+    hidden_size: int = 256
+    loss: Literal["auto", "logistic", "squared", "huber"] = "auto"
+    who_decides: Literal["network", "tree", "auto"] = "network"
+    explore_by: Literal["gaps", "epsilon"] = "gaps"
+    detect_change: bool = True
 
     _parameters_type: ClassVar[type[OnlineParameters]] = BanditParameters
 
     def __post_init__(self) -> None:
+        if self.method == "network" and self.init is not None:
+            raise ValueError(
+                "init is not used with method='network': the network would know nothing of it. Use "
+                "method='replay', or let the network learn from a log with learn_logged."
+            )
         self.actions_ = _action_names(self.n_actions)
         self._labels = name_array(self.actions_)
         super().__post_init__()
@@ -169,12 +212,20 @@ class DGTBandit(OnlineLearner):
         if (reward is None) == (loss is None):
             raise TypeError("give either reward= or loss=")
         value = finite("reward", reward) if loss is None else 0.0 - finite("loss", loss)
+        self._check_rewards("reward", value)
         self._learn(token, lambda x, action, chance: self._engine.learn(x, action, value, chance))
 
     # Many rounds at once
 
     def learn_logged(
-        self, X: Any, action: Any, reward: Any, propensity: Any, mask: Any = None
+        self,
+        X: Any,
+        action: Any,
+        reward: Any,
+        propensity: Any,
+        mask: Any = None,
+        *,
+        weighting: Literal["direct", "ips"] = "direct",
     ) -> Self:
         """Learn from the log of another policy, row by row.
 
@@ -190,6 +241,12 @@ class DGTBandit(OnlineLearner):
             (n,) the probability with which each was taken, in (0, 1]; or one number for all.
         mask
             (n, K) or (K,), which actions could be taken; it is only checked.
+        weighting
+            "direct": every round counts the same, which is best if the model can represent the
+            rewards. "ips": a round counts in inverse proportion to its propensity (at most 100
+            times the mean), so that the model is best for the contexts as they come rather than
+            for those in which the other policy took an action. With ``method="paper"``, Eq. (8)
+            has the weights already, and only "direct" is accepted.
 
         Raises
         ------
@@ -201,14 +258,16 @@ class DGTBandit(OnlineLearner):
         taken = log.action_positions("action", log.column("action", action, n), self.actions_)
         rewards = log.numbers("reward", reward, n)
         finite("the largest reward", float(np.abs(rewards).max()))
+        self._check_rewards("reward", rewards)
         chances = np.full(n, propensity) if np.ndim(propensity) == 0 else propensity
         chances = log.propensities(chances, n)
+        weights = self._weights(weighting, chances)
         if mask is not None:
             masks = log.masks_of(mask, n, len(self.actions_))
             log.check_within("action", np.arange(n), taken, masks, self.actions_)
         rows = self._begun(X, rows, contexts)
         before = self.n_rounds_
-        self._engine.learn_many(rows, taken.astype(np.int32), rewards, chances)
+        self._engine.learn_many(rows, taken.astype(np.int32), rewards, chances, weights)
         warn_if_interrupted(self.n_rounds_ - before, n)
         return self
 
@@ -238,6 +297,8 @@ class DGTBandit(OnlineLearner):
         rows, contexts = self._rows(X)
         masks = self._masks(mask, len(rows))
         known = None if callable(feedback) else self._feedback(feedback, len(rows))
+        if known is not None and known.ndim == 2:
+            self._check_rewards("feedback", known)
         rows = self._begun(X, rows, contexts)
         if known is None:
             return self._replay_function(rows, feedback, masks)
@@ -258,6 +319,7 @@ class DGTBandit(OnlineLearner):
                 action, chance, *_ = self._engine.decide(row, mask)
                 found = feedback(i, self.actions_[action])
                 reward.append(finite(f"feedback of row {i}", found))
+                self._check_rewards(f"feedback of row {i}", reward[-1])
                 taken.append(action)
                 propensity.append(chance)
                 self._engine.learn(row, action, reward[i], chance)
@@ -276,7 +338,7 @@ class DGTBandit(OnlineLearner):
         return leaves
 
     def action_values(self, X: Any) -> np.ndarray:
-        """Return the expected reward of every action, (n, K)."""
+        """Return the expected reward of every action, (n, K), by whoever decides."""
         rows = self._started().rows(X)
         values: np.ndarray = self._engine.values(rows)
         return values
@@ -296,6 +358,50 @@ class DGTBandit(OnlineLearner):
             values = np.where(masks, values, -np.inf)
         best: np.ndarray = self._labels[np.argmax(values, axis=1)]
         return best
+
+    @property
+    def decides_(self) -> Literal["network", "tree"]:
+        """Who decides now: "network" or "tree"."""
+        if not self._parameters.has_network or self._parameters.who_decides == "tree":
+            return "tree"
+        return "tree" if self._engine is not None and self._engine.tree_decides else "network"
+
+    @property
+    def changes_(self) -> tuple[int, ...]:
+        """The numbers of rounds learned when a change was detected, at most the last 100.
+
+        After each, everything but the hidden layers of the network and the splits of the tree was
+        forgotten, and exploration began anew.
+        """
+        return () if self._engine is None else tuple(self._engine.changes)
+
+    def decider_report(self, *, confidence: float = 0.95) -> DeciderReport:
+        """Return the rewards of tree and network, and how often they agree.
+
+        Parameters
+        ----------
+        confidence
+            Confidence level of the intervals.
+
+        Raises
+        ------
+        ValueError
+            If there is no network.
+
+        Notes
+        -----
+        With ``who_decides="auto"``, the tree begins to decide when the 95 % interval of the
+        difference lies above -0.01 and rests on 500 rounds, in units of the range of rewards. It
+        stops when the difference itself falls below that.
+        """
+        parameters.real("confidence", confidence, 0, 1, open_low=True)
+        if not self._parameters.has_network:
+            raise ValueError(
+                f"method={self.method!r} has no network to compare the tree with; only 'network' "
+                "has."
+            )
+        self._started()
+        return report_of(self._engine.report(), self.decides_, confidence)
 
     @property
     def tree_(self) -> ObliqueTree:
@@ -349,6 +455,31 @@ class DGTBandit(OnlineLearner):
         return text
 
     # Arguments
+
+    def _weights(self, weighting: str, propensity: np.ndarray) -> np.ndarray:
+        """Return the weights of logged rounds, (n,) float32 with mean 1."""
+        parameters.choice("weighting", weighting, ("direct", "ips"))
+        if weighting == "direct":
+            return np.ones(len(propensity), np.float32)
+        if self._parameters.is_paper:
+            raise ValueError(
+                "weighting='ips' is not used with method='paper', whose gradient has the inverse "
+                "propensities already. Leave it out."
+            )
+        weights = 1.0 / propensity
+        return np.minimum(weights / weights.mean(), _MOST_WEIGHT).astype(np.float32)
+
+    def _check_rewards(self, name: str, rewards: Any) -> None:
+        """Refuse rewards outside [0, 1] if the loss was chosen to be logistic."""
+        if self._parameters.loss != "logistic":
+            return
+        found = np.asarray(rewards)
+        outside = found[(found < 0) | (found > 1)]
+        if outside.size:
+            raise ValueError(
+                f"{name} must be from 0 to 1 with loss='logistic', found {outside.flat[0]:g}. Use "
+                "loss='squared' or 'huber' for other numbers."
+            )
 
     def _allowed(self, mask: Any) -> np.ndarray:
         """Return one mask as (K,) uint8."""

@@ -26,12 +26,18 @@ MAX_ROUNDS = 100_000_000
 MAX_RUNS = 1000
 
 MethodChoice = Literal[
-    "replay", "paper", "two_point", "one_point", "paper_two_point", "paper_one_point"
+    "replay", "network", "paper", "two_point", "one_point", "paper_two_point", "paper_one_point"
 ]
 """What `--method` takes."""
 
 BufferChoice = Literal["uniform", "recent"]
 """What `--buffer` takes."""
+LossChoice = Literal["auto", "logistic", "squared", "huber"]
+"""What `--loss` takes."""
+DeciderChoice = Literal["network", "tree", "auto"]
+"""What `--who-decides` takes."""
+ExplorationChoice = Literal["gaps", "epsilon"]
+"""What `--explore-by` takes."""
 QuantizerChoice = Literal["sign", "scaled"]
 """What `--quantizer` takes."""
 
@@ -87,7 +93,7 @@ def simulate(
         MethodChoice | None,
         opt.one_of(
             MethodChoice,
-            "replay and paper choose among classes; the other methods set a number.",
+            "replay, network and paper choose among classes; the other methods set a number.",
             default="replay, or two_point",
         ),
     ] = None,
@@ -102,19 +108,49 @@ def simulate(
     learning_rate: Annotated[
         float | None,
         _hyperparameter(
-            "learning_rate", "Step size.", default="0.005, or 0.001 for the paper's methods"
+            "learning_rate",
+            "Step size.",
+            default="0.005, 0.002 for network, or 0.001 for the paper's methods",
         ),
     ] = None,
     exploration: Annotated[
         float | None,
         _hyperparameter(
             "exploration",
-            "replay: how much to explore, relative to the default; 0 never explores.",
+            "replay, network: how much to explore, relative to the default; 0 never explores.",
         ),
     ] = None,
     epsilon: Annotated[
         float | None,
-        _hyperparameter("epsilon", "paper: the probability of a random action."),
+        _hyperparameter(
+            "epsilon", "paper, or network with epsilon: the probability of a random action."
+        ),
+    ] = None,
+    min_propensity: Annotated[
+        float | None,
+        _hyperparameter("min_propensity", "No allowed action is less probable than this."),
+    ] = None,
+    who_decides: Annotated[
+        DeciderChoice | None,
+        _hyperparameter(
+            "who_decides", "network: who decides; auto: the tree once nothing is lost."
+        ),
+    ] = None,
+    hidden_size: Annotated[
+        int | None,
+        _hyperparameter("hidden_size", "network: units of each of the two hidden layers."),
+    ] = None,
+    loss: Annotated[
+        LossChoice | None,
+        _hyperparameter("loss", "network: the loss of an estimated reward."),
+    ] = None,
+    explore_by: Annotated[
+        ExplorationChoice | None,
+        _hyperparameter("explore_by", "network: inverse gap weighting, or a random action."),
+    ] = None,
+    detect_change: Annotated[
+        bool | None,
+        opt.flag("network: forget and explore again when rewards fall."),
     ] = None,
     quantizer: Annotated[
         QuantizerChoice | None,
@@ -133,7 +169,7 @@ def simulate(
     buffer: Annotated[
         BufferChoice | None,
         _hyperparameter(
-            "buffer", "replay: which rounds the replay buffer holds: a sample, or the most recent."
+            "buffer", "Which rounds the replay buffer holds: a sample, or the most recent."
         ),
     ] = None,
     buffer_size: Annotated[
@@ -145,12 +181,14 @@ def simulate(
         _hyperparameter(
             "batch_size",
             "Stored rounds per gradient step.",
-            default="64 for classes, 256 for numbers",
+            default="64 for classes, 256 for numbers and network",
         ),
     ] = None,
     updates_per_round: Annotated[
         float | None,
-        _hyperparameter("updates_per_round", "Gradient steps per round."),
+        _hyperparameter(
+            "updates_per_round", "Gradient steps per round.", default="1, or 0.5 for network"
+        ),
     ] = None,
     input_noise: Annotated[
         float | None,
@@ -217,6 +255,12 @@ def simulate(
         "learning_rate": learning_rate,
         "exploration": exploration,
         "epsilon": epsilon,
+        "min_propensity": min_propensity,
+        "who_decides": who_decides,
+        "hidden_size": hidden_size,
+        "loss": loss,
+        "explore_by": explore_by,
+        "detect_change": detect_change,
         "quantizer": quantizer,
         "perturbation": perturbation,
         "buffer": buffer,

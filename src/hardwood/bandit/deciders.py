@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 from hardwood.text.numbers import format_interval, format_number
 
 
-class Interval(NamedTuple):
+class RewardInterval(NamedTuple):
     """An estimated mean reward per round and the bounds of its confidence interval."""
 
     value: float
@@ -47,9 +47,9 @@ class DeciderReport:
 
     decides: Literal["network", "tree"]
     agreement: float
-    tree: Interval
-    network: Interval
-    difference: Interval
+    tree: RewardInterval
+    network: RewardInterval
+    difference: RewardInterval
     n_effective: float
     confidence: float
 
@@ -68,9 +68,9 @@ def report_of(
     """Return the engine's means and standard errors as a report."""
     z = NormalDist().inv_cdf((1 + confidence) / 2)
 
-    def interval_of(name: str) -> Interval:
+    def interval_of(name: str) -> RewardInterval:
         mean, error = found[name]
-        return Interval(mean, mean - z * error, mean + z * error)
+        return RewardInterval(mean, mean - z * error, mean + z * error)
 
     return DeciderReport(
         decides,

@@ -35,7 +35,7 @@ from benchmarks.quality.trials import some_of
 from benchmarks.record import Column, Table, verdict
 from benchmarks.timing import one_thread
 from hardwood import _probes
-from hardwood.learn.engine import run_engine
+from hardwood.learn.gradient.engine import run_engine
 from hardwood.learn.greedy import Greedy
 from hardwood.learn.learner import Run
 from hardwood.learn.losses import CrossEntropy

@@ -37,6 +37,7 @@ NEVER_ONE = {
     "export/rules/writer.py": {"digits"},
     "export/sql/check.py": {"size", "len(text)"},
     "model/edit/readable.py": {"self.terms_before / n_splits"},
+    "learn/semantic.py": {"n_classes"},
     "model/files/container.py": {"len(text)"},
     "model/files/header.py": {"len(trees)"},
     "model/from_sklearn.py": {"len(classes)"},
@@ -44,6 +45,7 @@ NEVER_ONE = {
     "model/kinds/forest.py": {"trees[0].task"},  # a word
     "model/kinds/tree.py": {"n_splits"},
     "nn/reinforced_topology.py": {"len(numbers)"},
+    "nn/semantic.py": {"self.n_leaves", "self.out_features"},
     "report/evaluation.py": {"len(names)", "len(model.classes)"},
     "search/best_tree.py": {"of_all"},
     "search/fit_report.py": {"self.seconds"},

@@ -199,7 +199,7 @@ def tune(
 
 def _restarts_of_last_fit(estimator: Any) -> dict[str, Any]:
     """Return the restarts of the last fit: few make trials short, but the model worse."""
-    from hardwood.learn.perfect_tree import VALIDATED_RESTARTS
+    from hardwood.learn.gradient.perfect_tree import VALIDATED_RESTARTS
 
     n_restarts = estimator.get_params().get("n_restarts")
     default = signature(type(estimator)).parameters.get("n_restarts")

@@ -48,7 +48,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from hardwood.learn.perfect_tree import PerfectTreeLearner
+from hardwood.learn.gradient.perfect_tree import PerfectTreeLearner
 from hardwood.parameters import Parameters, Values, checked, choice_field, object_field
 
 _SHARPNESS = (1.0, 100.0)

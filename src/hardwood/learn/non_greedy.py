@@ -46,8 +46,8 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from hardwood.learn.engine import EngineRuns, GradientLearner, run_engine
 from hardwood.learn.finish import routed_leaves
+from hardwood.learn.gradient.engine import EngineRuns, GradientLearner, run_engine
 from hardwood.learn.learner import Learned, Run, Start
 from hardwood.learn.losses import LEAF_LOSSES
 from hardwood.learn.start import StartTree, cautious_scores, left_to_right, required_start

@@ -52,8 +52,8 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from hardwood.learn.engine import EngineRuns, GradientLearner, run_engine
 from hardwood.learn.finish import routed_leaves
+from hardwood.learn.gradient.engine import EngineRuns, GradientLearner, run_engine
 from hardwood.learn.learner import Learned, Run, Start
 from hardwood.learn.losses import LEAF_LOSSES, CrossEntropy, Hinge, SquaredCodes
 from hardwood.learn.start import cautious_scores, start_tree

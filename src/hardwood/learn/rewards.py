@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from hardwood.learn.engine import run_engine
+from hardwood.learn.gradient.engine import run_engine
 from hardwood.learn.learner import Learned, Run, Start
 from hardwood.learn.losses import Loss
 from hardwood.learn.reinforced import MAX_DEPTH, MAX_TRAJECTORIES, Policies

@@ -58,10 +58,10 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from hardwood.learn.engine import EngineRuns, run_engine
 from hardwood.learn.finish import routed_leaves
+from hardwood.learn.gradient.engine import EngineRuns, run_engine
+from hardwood.learn.gradient.perfect_tree import PerfectTreeLearner
 from hardwood.learn.learner import Run, Start
-from hardwood.learn.perfect_tree import PerfectTreeLearner
 from hardwood.learn.start import start_tree
 from hardwood.learn.task import Task
 from hardwood.learn.training import Training

@@ -45,7 +45,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from hardwood.learn.engine import GradientLearner, run_engine
+from hardwood.learn.gradient.engine import GradientLearner, run_engine
 from hardwood.learn.learner import Learned, Run, Start
 from hardwood.learn.task import Task
 from hardwood.learn.training import LARGEST, Training

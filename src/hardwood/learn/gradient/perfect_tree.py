@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from hardwood.learn.engine import EngineRuns, GradientLearner, run_engine
+from hardwood.learn.gradient.engine import EngineRuns, GradientLearner, run_engine
 from hardwood.learn.learner import Learned, Run, Start
 from hardwood.learn.losses import NO_LINK
 from hardwood.learn.start import start_tree

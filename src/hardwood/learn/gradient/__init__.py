@@ -1,0 +1,1 @@
+"""What learners by gradient descent share: the native training loop, and perfect trees."""

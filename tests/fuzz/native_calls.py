@@ -587,6 +587,7 @@ def _method_seeds() -> dict[str, Callable[[Objects], Arguments]]:
             actions=lambda o: o.rng.integers(0, K, N).astype("i4"),
             rewards=lambda o: normal(o.rng, N),
             propensities=lambda o: np.full(N, 0.5),
+            weights=lambda o: np.ones(N, dtype="f4"),
         ),
         "BanditEngine.replay": with_parts(
             X=contexts, feedback=feedback, masks=lambda o: mask(o, N)
@@ -596,6 +597,7 @@ def _method_seeds() -> dict[str, Callable[[Objects], Arguments]]:
         "BanditEngine.values": with_parts(X=contexts),
         "BanditEngine.probabilities": with_parts(X=contexts, masks=lambda o: mask(o, N)),
         "BanditEngine.tree": with_parts(),
+        "BanditEngine.report": with_parts(),
         "BanditEngine.start_from": lambda o: start_arguments(o, K),
         "BanditEngine.state": with_parts(),
         "BanditRegressionEngine.count_context": with_parts(x=context),
@@ -643,6 +645,8 @@ SEEDS: dict[str, Seed] = {
         name: _property(name)
         for name in (
             "Encoder.n_columns",
+            "BanditEngine.changes",
+            "BanditEngine.tree_decides",
             "BanditEngine.n_decided",
             "BanditEngine.n_learned",
             "BanditRegressionEngine.n_learned",

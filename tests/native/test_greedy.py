@@ -246,6 +246,7 @@ def test_co2_is_the_non_greedy_learner_on_one_split():
             "clip_norm": np.inf,
             "batch_size": 16,
             "max_epochs": 5,
+            "noise": 0.0,
             "patience": 0,
         },
     )

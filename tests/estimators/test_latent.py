@@ -17,7 +17,7 @@ from sklearn.model_selection import train_test_split
 
 import hardwood
 from hardwood import LatentTreeClassifier, LatentTreeRegressor, ObliqueTree
-from hardwood.errors import FitInterruptedWarning, TableError
+from hardwood.errors import FitInterruptedWarning, TableError, TableWarning
 from hardwood.learn import Huber, Quantile, losses
 from hardwood.model import LatentTreeModel
 from held_out import held_out_rows
@@ -509,9 +509,13 @@ def test_a_model_by_hand():
     assert model.apply(X).tolist() == [1, 2, 2]
 
 
-def test_answers_beyond_float64_are_infinite_without_a_warning():
+def test_predictions_beyond_float64_are_infinite_and_named():
+    """One warning of the table, none of NumPy's, from whichever thread."""
     model = make_model(head_weights=[0.0, 1e308, 1e308, 0.0, 1e308])
-    assert model.predict([[-3.0], [0.25], [3.0]], n_jobs=2).tolist() == [-np.inf, 1e308, np.inf]
+    with pytest.warns(TableWarning, match="2 predictions are beyond float64") as caught:
+        predictions = model.predict([[-3.0], [0.25], [3.0]], n_jobs=2)
+    assert predictions.tolist() == [-np.inf, 1e308, np.inf]
+    assert len(caught) == 1
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ by their losses on the same held-out rows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -43,6 +44,7 @@ from hardwood.text.numbers import format_number, plural
 _HOPE = -0.5  # standard errors that an oblique tree must be better on the first fold
 _CLEARLY = 2.0  # standard errors that an oblique tree may be worse before the search gives it up
 _INTERRUPTED = "Not fitted to all rows: the fit was interrupted."
+_CLOSING_SHARE = 0.15  # of the time limit, at least, for sets of levels and the last tree, and
 _RESERVED_SHARE = 0.35  # of the time limit, for a linear tree of all rows, at most
 _SAFE_SHARE = 0.7  # of the time left, for a tree of more rows than the search had
 _WORTH_MORE = 1.5  # times the rows of the first fold
@@ -147,7 +149,9 @@ class FrontierSearch:
     def _meet_linear(self, oblique: TreeSearch) -> None:
         oblique.trials = self._trials
         oblique.rival = self._best_linear.losses
-        oblique.reserve = min(self.linear.reserved_seconds, _RESERVED_SHARE * self.run.clock.limit)
+        limit = self.run.clock.limit
+        least = 0.0 if math.isinf(limit) else _CLOSING_SHARE * limit
+        oblique.reserve = min(max(self.linear.reserved_seconds, least), _RESERVED_SHARE * limit)
 
     def _search_oblique(self) -> None:
         assert self.oblique is not None

@@ -15,6 +15,7 @@ from hardwood import TreeClassifier
 from hardwood.clock import Clock, beginning, counted_from
 from hardwood.estimators import base
 from hardwood.learn.linear_tree import LinearTree
+from hardwood.search.linear_search import LinearSearch
 
 
 @pytest.fixture
@@ -76,6 +77,20 @@ def test_where_time_is_short_deep_axis_aligned_trees_come_before_linear_leaves(t
     deep = next(i for i, name in enumerate(words) if name.startswith("axis-aligned, depth"))
     linear = next(i for i, name in enumerate(words) if name.startswith("linear leaves"))
     assert words.index("axis-aligned, constant leaves") < deep < linear
+
+
+def test_a_frontier_without_time_for_all_rows_is_whole_and_the_report_says_so(table, monkeypatch):
+    monkeypatch.setattr(base, "clock_of", lambda estimator: Clock(1000, lambda: 0.0))
+    model = TreeClassifier(max_leaves=4, random_state=0)
+    words = "The frontier has other trees of fewer rows"
+    sizes = {}
+    for seconds in (0.0, 1e9):
+        monkeypatch.setattr(LinearSearch, "finish_seconds", lambda *_, seconds=seconds: seconds)
+        model.fit(*table)
+        assert (words in str(model.fit_report_)) == (seconds > 0)
+        sizes[seconds] = [(p.kind, p.n_leaves, p.n_terms) for p in model.frontier_.points]
+    assert len(sizes[0.0]) > 3
+    assert sizes[1e9] == sizes[0.0]
 
 
 def test_a_part_of_a_clock_ends_within_its_time():

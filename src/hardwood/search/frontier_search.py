@@ -44,6 +44,7 @@ from hardwood.text.numbers import format_number, plural
 _HOPE = -0.5  # standard errors that an oblique tree must be better on the first fold
 _CLEARLY = 2.0  # standard errors that an oblique tree may be worse before the search gives it up
 _INTERRUPTED = "Not fitted to all rows: the fit was interrupted."
+_HURRIED = " The frontier has other trees of fewer rows, or lacks some: there was no more time."
 _CLOSING_SHARE = 0.15  # of the time limit, at least, for sets of levels and the last tree, and
 _RESERVED_SHARE = 0.35  # of the time limit, for a linear tree of all rows, at most
 _SAFE_SHARE = 0.7  # of the time left, for a tree of more rows than the search had
@@ -107,7 +108,7 @@ class FrontierSearch:
             self.oblique.teacher_note if self.oblique else "",
             rows_note,
             self.ending,
-            f"{finish}\n{self._choice_note(trees)}",
+            f"{finish}{_HURRIED if self._is_hurried else ''}\n{self._choice_note(trees)}",
             self.run.clock.spent,
             held_out,
         )
@@ -227,6 +228,7 @@ class FrontierSearch:
     def __post_init__(self) -> None:
         self._trials: list[Trial] = []
         self._n_oblique = 0
+        self._is_hurried = False
         folds = self.linear.folds
         self._weight = np.concatenate([fold.weight[fold.valid] for fold in folds]).astype(float)
         self._metric = "squared error / variance" if self.task.kind == "regression" else "log loss"
@@ -376,6 +378,7 @@ class FrontierSearch:
         others = {*pareto(trees, self._weight)} - steps
         for i in (*sorted(steps), *sorted(others, key=lambda i: sizes[i].size)):
             if i in others and self.run.clock.is_past():
+                self._is_hurried = True
                 break
             each = trees[i]
             own = tree if i == place else self._tree_of(each, growths)
@@ -418,6 +421,7 @@ class FrontierSearch:
         if learner not in growths:
             try:
                 has_time = self.run.clock.has(self.linear.finish_seconds(learner))
+                self._is_hurried |= not has_time
                 growths[learner] = (
                     self.linear.grown(learner, self._all_rows)
                     if has_time

@@ -264,7 +264,7 @@ class LinearSearch:
 
     def _in_time(self, learner: LinearTree, look: Setting) -> LinearTree:
         """Limit the leaves to what can be grown on the other folds, and from all rows."""
-        if math.isinf(self.run.clock.limit):
+        if math.isinf(self.run.clock.limit) or look.seconds == 0:  # less than a clock may show
             return learner
         n_grown = max(tree.n_leaves for tree in look.trees)
         seconds_per_leaf = look.seconds / n_grown  # the first takes longest
